@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
@@ -14,11 +16,12 @@ from hermes_agent.questions.question import Question, wording
 from tools.errors import UsageError
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.idle import REASONS
+from tools.metrics.instances import in_step_labels, kind_rows, own_time
 from tools.views.coarse import own_ms
 from tools.views.collectives import collectives
 from tools.views.operator_cost import tensor_shapes
 from tools.views.profile import Profile
-from tools.views.work import host_calls, kernel_work, names_by_time, operator_rows, operator_work, step_kernels
+from tools.views.work import host_calls, kernel_work, names_by_time, step_kernels
 
 LISTED = 5  # names in one table, files, operators with their shapes
 RANKS_LISTED = 8
@@ -204,7 +207,9 @@ def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
 def _idle(discussion: Discussion, rank: int) -> str:
     where = f" of rank {rank}" if len(discussion.profile().ranks) > 1 else ""
     shares = {reason: discussion.measure("device_idle_pct", rank=rank, reason=reason) for reason in REASONS}
-    lead = discussion.say(f"The device{where} is idle for {{device_idle_pct}} of the step.", rank=rank)
+    lead = discussion.say(
+        f"The device{where} is idle for {{device_idle_pct}} of the step, {{device_idle_ms}}.", rank=rank
+    )
     rows = [
         discussion.say(f"{{0}}: {wording(f'idle_{reason}')}", shares[reason])
         for reason in sorted(REASONS, key=lambda each: -shares[each].value)
@@ -246,10 +251,8 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
         time = discussion.say("{step_time_ms:statistic=median}")
         steps = f"{capital(span('step', run.steps))}, marked by {plain(run.step_origin)}, with a median of {time}"
     rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout])
-    shapes = bullets(_shapes(discussion))
-    seen = f"Shapes seen, in the operators with recorded inputs that take most time:\n{shapes}"
     recorded = f"What the recording says of the run:\n{rows}"
-    return blocks([recorded, unknown, seen if shapes else wording("no_shapes")])
+    return blocks([recorded, unknown, _shapes(discussion)])
 
 
 def _devices(names: list[str], profile: Profile) -> str:
@@ -258,29 +261,35 @@ def _devices(names: list[str], profile: Profile) -> str:
     return f"Device: {'not named in the trace' if profile.run.has_device else 'none, no work on a device is recorded'}"
 
 
-def _shapes(discussion: Discussion) -> list[str]:
-    """The commonest input shapes of the operators with most own time, each with that time."""
-    profile = discussion.profile()
-    common = _commonest_shapes(profile)
-    names = [str(name) for name in operator_work(profile).index if str(name) in common][:LISTED]
-    text = "{n0} on {n1}, {operator_name_ms} per step"
-    return [discussion.say(text, names=(name, common[name]), name=name) for name in names]
+def _shapes(discussion: Discussion) -> str:
+    """The operators with their input shapes that take most own time per step, on the first rank that recorded any."""
+    for view in discussion.profile().ranks:
+        rank = view.rank.rank
+        known = _shapes_by_time(discussion.profile(), rank)[:LISTED]
+        facts = [discussion.measure("events_ms", rank=rank, by="shape", name=each, kind="operator") for each in known]
+        rows = [
+            discussion.say("{n0} on {n1}, {0} per step", fact, names=operator_and_shapes(label))
+            for label, fact in zip(known, facts, strict=True)
+        ]
+        if rows:
+            where = f" on rank {rank}" if len(discussion.profile().ranks) > 1 else ""
+            return blocks([f"Shapes seen{where}, the operators with most time of their own first:", bullets(rows)])
+    return wording("no_shapes")
 
 
-def _commonest_shapes(profile: Profile) -> dict[str, str]:
-    """The most frequent tensor shapes of every operator of the first rank that recorded any, by operator name."""
-    for view in profile.ranks:
-        details = view.events.details.operators
-        inside = details[details["row"].isin(operator_rows(view))]
-        if not inside.empty:
-            names = view.events.frame["name"].iloc[inside["row"].to_numpy()].astype(str).to_numpy()
-            counts = inside.assign(name=names, dims=inside["dims"].astype(str)).groupby(["name", "dims"]).size()
-            commonest = counts.sort_values(ascending=False, kind="stable").reset_index().drop_duplicates("name")
-            shapes = {
-                str(name): dims_text(str(dims)) for name, dims in zip(commonest["name"], commonest["dims"], strict=True)
-            }
-            return {name: text for name, text in shapes.items() if text}
-    return {}
+def _shapes_by_time(profile: Profile, rank: int) -> list[str]:
+    """Labels of operator and shapes (``aten::mm [[2, 3], [3, 4]] ["float", "float"]``), most own time first."""
+    rows, known = in_step_labels(profile, rank, "shape", "operator")
+    own = own_time(profile, rank, "operator")[np.searchsorted(kind_rows(profile, rank, "operator"), rows)]
+    total = np.bincount(known.codes, weights=own, minlength=len(known.texts))
+    longest = (known.texts[code] for code in np.argsort(-total, kind="stable"))
+    return [label for label in longest if operator_and_shapes(label)[1]]
+
+
+def operator_and_shapes(label: str) -> tuple[str, str]:
+    """``aten::mm`` and ``32x1000, 1000x2048`` of a label with recorded shapes and types; the types are left out."""
+    name, _, rest = label.partition(" [")
+    return name, dims_text("[" + rest.partition('] ["')[0] + ("]" if '] ["' in rest else ""))
 
 
 def dims_text(dims: str) -> str:

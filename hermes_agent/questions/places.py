@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermes_agent.questions.device import dims_text, slowest_rank
+from hermes_agent.questions.device import operator_and_shapes, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
 from hermes_agent.questions.prose import blocks, milliseconds, paragraph, row_table
@@ -60,8 +60,11 @@ def shapes(discussion: Discussion, question: Question) -> str:
     return blocks([lead, row_table(("id", "ms", "TFLOP/s", "% peak", "operator and shapes"), cells), more(found)])
 
 
-def phase_times(discussion: Discussion, question: Question) -> str:
-    """Forward, backward, optimizer and data: kernels' time and the host's time per step."""
+def phase_times(discussion: Discussion, question: Question) -> str | None:
+    """Forward, backward, optimizer and data: kernels' time and the host's time per step; None for a name such as
+    ``aten::convolution_backward``."""
+    if question.names:
+        return None
     rank = _rank(discussion, question)
     step = question.steps[0] if question.steps else None
     result = called(discussion, "phases", rank=rank, step=step)
@@ -111,9 +114,7 @@ def group_cost(discussion: Discussion, question: Question) -> str:
 
 def shape_text(label: str) -> str:
     """``aten::mm 32x1000, 1000x2048`` of an operator with its recorded shapes and types."""
-    name, _, rest = label.partition(" [")
-    dims = dims_text("[" + rest.partition('] ["')[0] + ("]" if '] ["' in rest else ""))
-    return f"{name} {dims}".strip()
+    return " ".join(operator_and_shapes(label)).strip()
 
 
 def _kernel_time(discussion: Discussion, rank: int, step: int | None) -> dict[str, float]:

@@ -9,7 +9,7 @@ from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, rank_list
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, capital, paragraph
+from hermes_agent.questions.prose import blocks, bullets, capital, paragraph
 from hermes_agent.questions.question import Question, wording
 from tools.analyzers.communication.arrival import slowest_by_waiting
 from tools.views.arrivals import arrivals, blame
@@ -26,6 +26,11 @@ LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
 YES_OR_NO = re.compile(
     r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
 )
+FASTEST = re.compile(r"\b(fastest|quickest)\b")
+_WHO = r"\b(who|(which|what) (ranks?|gpus?|workers?|nodes?|process(es)?))"
+WAITS = re.compile(rf"{_WHO}( is| are)? (waits?|waiting)\b|{_WHO} waited\b(?! for)|{_WHO} (spends?|spent|loses?)\b")
+LEAST = re.compile(r"\b(least|shortest)\b")
+RANKS_LISTED = 8
 ALONE = "Only {} was {}, so ranks cannot be compared. What it needs: the {} of the other ranks{}."
 EXCESS = "without exposed communication it differs from the median of the other ranks by {0}."
 
@@ -65,7 +70,7 @@ def which_rank(discussion: Discussion, question: Question) -> str:
     if len(traced) == 1:
         return paragraph([lead, ALONE.format(rank_list(traced), "traced", "traces", " for the same steps")])
     if not question.ranks:
-        return _slowest(discussion)
+        return _fastest(discussion) if FASTEST.search(question.words) else _slowest(discussion)
     yes_or_no = YES_OR_NO.search(question.words)
     return blocks(
         paragraph([_verdict(discussion, rank, question.words) if yes_or_no else "", _one_rank(discussion, rank)])
@@ -76,7 +81,8 @@ def which_rank(discussion: Discussion, question: Question) -> str:
 def why_wait(discussion: Discussion, question: Question) -> str:
     """The time ranks wait in collectives, the rank they wait for, and what it does meanwhile."""
     ranks, profile = discussion.diagnosis.run.ranks, discussion.profile()
-    if question.ranks:
+    who = WAITS.search(question.words)
+    if question.ranks and not who:
         return which_rank(discussion, question)
     if none := no_collectives(discussion):
         return f"{none} So no rank waits for another inside them."
@@ -84,6 +90,8 @@ def why_wait(discussion: Discussion, question: Question) -> str:
         return discussion.say(wording("one_rank_waits").format(ranks=rank_list(ranks)))
     if arrivals(profile).empty:
         return discussion.say(wording("unmatched"))
+    if who:
+        return _who_waits(discussion, question)
     wait = discussion.measure("exposed_wait_ms")
     if wait.value <= 0:
         return discussion.say("Ranks do not wait for each other in the steps that were recorded: {0} per step.", wait)
@@ -94,6 +102,32 @@ def why_wait(discussion: Discussion, question: Question) -> str:
     uneven = share.value < max(200.0 / len(ranks), MOST_PCT)
     several = wording("no_single_rank") if uneven else ""
     return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several])
+
+
+def _who_waits(discussion: Discussion, question: Question) -> str:
+    """What each rank waits in collectives for ranks that arrive later, or for the rank that was named."""
+    last = question.ranks[0] if question.ranks else None
+    ranks = [rank for rank in discussion.profile().run.rank_numbers if rank != last]
+    waits = {rank: discussion.measure("exposed_wait_ms", rank=rank, last_rank=last) for rank in ranks}
+    whom = "for a rank that arrives later" if last is None else f"for rank {last}"
+    if not any(each.value > 0 for each in waits.values()):
+        return f"No rank waits in the collectives of the recorded steps {whom}."
+    least = LEAST.search(question.words) is not None
+    order = sorted(ranks, key=lambda rank: waits[rank].value, reverse=not least)
+    rows = bullets(discussion.say(f"rank {rank}: {{0}} per step", waits[rank]) for rank in order[:RANKS_LISTED])
+    most = f"Rank {order[0]} waits {'least' if least else 'most'}" if len(order) > 1 else f"Rank {order[0]} waits"
+    more = f"The {RANKS_LISTED} of {len(order)} ranks with {'least' if least else 'most'} waiting." * (
+        len(order) > RANKS_LISTED
+    )
+    lead = discussion.say(f"{most}: {{0}} per step in collectives {whom}.", waits[order[0]])
+    return blocks([lead, rows if len(order) > 1 else "", more])
+
+
+def _fastest(discussion: Discussion) -> str:
+    """The rank with the shortest step without exposed communication."""
+    rank = int(str(own_ms(discussion.profile()).idxmin()))
+    even = discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
+    return discussion.say((wording("fastest_even") if even else wording("fastest")).format(rank=rank), rank=rank)
 
 
 def top_cause_rank(discussion: Discussion) -> CauseRecord | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hermes_agent.model.display import PART_TITLES, counted
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
@@ -23,6 +25,7 @@ DEVICE_PARTS = ("compute", "exposed_communication")
 NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 RECORDED_LISTED = 5
+FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -68,6 +71,9 @@ def which_step(discussion: Discussion, question: Question) -> str:
     traced = "traced step" if recorded else "step"
     spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
     lead = "" if len(spikes) else f"No {traced} stands out."
+    if FASTEST.search(question.words):
+        fastest = int(series.numbers[series.ms.argmin()])
+        return _one_step(discussion, fastest, f"the fastest {'traced one' if recorded else 'one'}")
     slowest = int(series.numbers[series.ms.argmax()])
     found = [check for check in discussion.diagnosis.checks if check.status == "found"]
     coarse = [sentence for check in found if check.analyzer in COARSE_CHECKS for sentence in check.text]

@@ -61,6 +61,13 @@ UNDERSTOOD = {
         "Was bringt ein schnellerer Datenlader?", "如果优化数据加载会怎样？", "¿Qué pasa si arreglo los datos?",
         "Et si je corrige les données ?",
     ],
+    "Which rank is the fastest?": [
+        "Welcher Rank ist am schnellsten?", "哪个rank最快？", "¿Qué rank es el más rápido?",
+        "Quel rang est le plus rapide ?",
+    ],
+    "Which step is the fastest?": ["Welcher Schritt ist der schnellste?", "哪一步最快"],
+    "Which rank waits the most?": ["Welcher Rank wartet am längsten?", "哪个卡等得最久", "Quel rang attend le plus ?"],
+    "How long is the device idle?": ["GPU 空闲多少？", "Wie lange ist die GPU untätig?"],
     "Why is rank 3 slow?": ["Warum ist Rank 3 langsam?", "为什么 rank 3 这么慢？", "Pourquoi le rang 3 est lent ?"],
 }  # fmt: skip
 

@@ -228,3 +228,58 @@ def test_shapes_are_those_of_the_operators_with_most_time() -> None:
         rank.step(step, start_us, start_us + 1_000)
     text = ask(discussed.discuss(profile_of(rank)), "what is this run?").text
     assert text.index("`aten::mm` on `32x64, 64x16`") < text.index("`aten::relu` on `32x16`")
+
+
+def test_the_time_beside_a_shape_is_that_of_the_operator_with_this_shape() -> None:
+    rank = RankBuilder(0, device=None)
+    for step in range(4):
+        start_us = step * 1_000.0
+        for at_us, length_us, size in ((10, 600, 64), (700, 50, 8), (800, 50, 8)):  # the short shape is the commoner
+            rank.operator("aten::mm", start_us + at_us, length_us, dims=[[size, 8], [8, 8]], types=["float", "float"])
+        rank.step(step, start_us, start_us + 1_000)
+    text = ask(discussed.discuss(profile_of(rank)), "batch size?").text
+    lines = [line for line in text.splitlines() if "aten::mm" in line]
+    long, short = lines
+    assert "`64x8, 8x8`, 0.60 ms" in long
+    assert "`8x8, 8x8`, 0.10 ms" in short
+
+
+def test_the_fastest_rank_and_the_waiting_rank_are_not_the_late_one(late: Discussion) -> None:
+    assert not ask(late, "which rank is fastest?").text.startswith("Rank 2 is")
+    most = ask(late, "which rank waits the most?")
+    assert value(most, "exposed_wait_ms", rank=0) == pytest.approx(3.0, abs=0.05)
+    assert value(most, "exposed_wait_ms", rank=2) == pytest.approx(0.0, abs=0.05)
+    assert not most.text.startswith("Rank 2 ")
+    assert ask(late, "who waits least?").text.startswith("Rank 2 waits least")
+    for_it = ask(late, "which ranks wait for rank 2?")
+    assert {each.arguments["rank"] for each in for_it.evidence} == {0, 1, 3}
+    assert value(for_it, "exposed_wait_ms", rank=1) == pytest.approx(3.0, abs=0.05)
+
+
+def test_the_fastest_step_is_not_the_slowest_one() -> None:
+    spiky = discussed.spiky()
+    assert "Step 7 is" not in ask(spiky, "which step is the fastest?").text
+    assert "Step 7 is the slowest" in ask(spiky, "which step is the slowest?").text
+
+
+def test_idle_time_is_said_as_share_and_in_ms() -> None:
+    rank = RankBuilder(0)
+    for step in range(4):
+        start_us = step * 1_000.0
+        rank.kernel("sgemm", start_us + 250, 750, call_us=start_us + 200)
+        rank.step(step, start_us, start_us + 1_000)
+    discussion = discussed.discuss(profile_of(rank))
+    for question in ("how much gpu idle", "device idle time in ms?", "GPU 空闲多少？", "how much is the gpu idle"):
+        answer = ask(discussion, question)
+        assert value(answer, "device_idle_ms") == pytest.approx(0.25)
+        assert answer.text.partition("By reason")[0].count("25.0 %") == 1
+
+
+def test_the_name_of_an_operator_goes_before_the_phase_in_it() -> None:
+    rank = RankBuilder(0, device=None)
+    for step in range(4):
+        rank.operator("aten::mm_backward", step * 1_000.0 + 10, 300)
+        rank.step(step, step * 1_000.0, step * 1_000.0 + 1_000)
+    answer = ask(discussed.discuss(profile_of(rank)), "how much time goes into aten::mm_backward per step?")
+    assert answer.intent == "named_work"
+    assert value(answer, "host_own_ms", name="aten::mm_backward") == pytest.approx(0.3)
