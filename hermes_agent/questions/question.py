@@ -97,6 +97,7 @@ class Lexicon:
     texts: dict[str, str]
     operations: tuple[Operation, ...]
     spelling: str
+    english: str
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 
@@ -13,7 +14,9 @@ from tools.knowledge.taxonomy import causes
 WORD = re.compile(r"`[^`]*`|\"[^\"]*\"|[\w.:/<>~]*[\d_:./<>~]+[\w.:/<>~]*\w|[A-Za-z']+")
 PLAIN = re.compile(r"[A-Za-z]+")
 SHORTEST, MOST_CORRECTED = 3, 12
-LIKENESS = 0.74  # of difflib: one wrong letter of four
+LIKENESS = 0.82  # of difflib: one wrong letter of six
+ENDING = re.compile(r"(?:e?s|e?d|e?rs?|ing|ly|able|ness)")
+SHORTEST_STEM = 3
 
 
 def corrected(text: str) -> str:
@@ -35,7 +38,21 @@ def corrected(text: str) -> str:
 
 
 def _known(word: str) -> bool:
-    return word in _vocabulary()
+    """Whether it is one of the words that are spelt right, or one of them with an ending."""
+    return word in _vocabulary() or any(stem in _vocabulary() for stem in _stems(word))
+
+
+def _stems(word: str) -> Iterator[str]:
+    """What a word may be a form of: "loaded" of load, "sharing" of share, "mapped" of map, "copies" of copy."""
+    for length in range(SHORTEST_STEM, len(word)):
+        stem = word[:length]
+        if ENDING.fullmatch(word, length):
+            yield stem
+            yield f"{stem}e"
+            if stem[-1] == stem[-2]:
+                yield stem[:-1]
+            if stem[-1] == "i":
+                yield f"{stem[:-1]}y"
 
 
 def _nearest(word: str) -> str:

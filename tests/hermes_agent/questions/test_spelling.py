@@ -30,6 +30,13 @@ def test_a_misspelt_word_becomes_the_nearest_one(typed: str, read: str) -> None:
         "what about ncclKernel_AllReduce and sgemm_128x64_nn",
         "warum ist es langsam?",
         "为什么这么慢?",
+        "are tensors copied?",
+        "are there crashes?",
+        "how long does the rack take",
+        "which modules are loaded?",
+        "where does the slowness come from",
+        "is it optimized, improved, compared, trailing, compatible, complex or charged by chance?",
+        "is the transformer similarly strange in media, clauses and transfers?",
     ],
 )
 def test_names_numbers_and_words_that_are_right_stay(question: str) -> None:
