@@ -13,6 +13,7 @@ from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
 from hermes_agent.llm.model import Cancelled
+from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.model.events import Emit, Event, SourceWanted, ToolCalled, ignore
 from hermes_agent.model.request import Request
@@ -65,12 +66,13 @@ class Session:
         self._discussion: Discussion | None = None
         self._by_model: ModelAnswers | None = None
         self.conversation = Conversation()
+        self._results = ResultStore()  # of the diagnosis and of all questions: a handle has one meaning
         if diagnosis is not None:
             self._discuss(diagnosis)
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
-        diagnosis = diagnose(self.request, emit, self._writer(), ask=self._ask)
+        diagnosis = diagnose(self.request, emit, self._writer(), ask=self._ask, results=self._results)
         self._discuss(diagnosis)
         return diagnosis
 
@@ -82,7 +84,7 @@ class Session:
         before = self.request
         self.request = replace(before, paths=(*before.paths, *new))
         try:
-            diagnosis = diagnose(self.request, emit, self._writer())
+            diagnosis = diagnose(self.request, emit, self._writer(), results=self._results)
         except BaseException:
             self.request = before
             raise
@@ -95,7 +97,8 @@ class Session:
         """Answers are made from what the templates say, never from a model's words."""
         plain = without_words(diagnosis)
         self._diagnosis, self._by_model = diagnosis, None
-        self._discussion = Discussion(plain, self._material, journal_of(self.request.cache_dir, plain))
+        journal = journal_of(self.request.cache_dir, plain)
+        self._discussion = Discussion(plain, self._material, journal, self._results)
 
     @property
     def discussion(self) -> Discussion:
@@ -137,6 +140,7 @@ class Session:
     def go_on(self, turns: Sequence[Turn]) -> None:
         """Continue a conversation after turns that were kept."""
         self.conversation = Conversation.of(turns)
+        self._results.number_after(call.handle for turn in turns for call in turn.calls)
 
     def _answered(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         self._material.listen(emit, cancelled)
@@ -219,8 +223,10 @@ class Session:
 
     def result(self, handle: str) -> str:
         """The whole result of a tool call by its handle (``R3``); UsageError with the handles there are."""
-        stored, name = self.discussion.results.texts, handle.strip().strip("[]").upper()
+        stored, name = self._results.texts, handle.strip().strip("[]").upper()
         if name not in stored:
+            if any(call.handle == name for turn in self.turns for call in turn.calls):
+                raise UsageError(f"the text of {name} is no longer kept; ask its question again")
             have = (
                 f"the results are {next(iter(stored))} to {next(reversed(stored))}" if stored else "no tool was called"
             )

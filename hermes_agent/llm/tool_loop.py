@@ -6,7 +6,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -60,6 +60,10 @@ class ResultStore:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self._count = 0
+
+    def number_after(self, handles: Iterable[str]) -> None:
+        """Give none of these handles, which stand in a conversation that was kept, to a new result."""
+        self._count = max([self._count, *(int(each[1:]) for each in handles if re.fullmatch(r"R\d{1,9}", each))])
 
     def put(self, text: str) -> str:
         """Store a result and give it a handle; the text that was stored last keeps its own."""

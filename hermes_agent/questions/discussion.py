@@ -28,12 +28,18 @@ METRIC_SLOT = re.compile(r"\{([a-z]+_\w+)(?::([^{}]*))?\}")
 class Discussion:
     """Everything an answer is made from. Figures and cases keep their ids, with a journal across sessions."""
 
-    def __init__(self, diagnosis: Diagnosis, material: Material, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        diagnosis: Diagnosis,
+        material: Material,
+        journal: Journal | None = None,
+        results: ResultStore | None = None,
+    ) -> None:
         self.diagnosis = diagnosis
         self.material = material
         self._journal = journal or Journal(None)
         self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
-        self.results = ResultStore()
+        self.results = results or ResultStore()
 
     def profile(self) -> Profile:
         """The run; raises InputError when it can no longer be read."""

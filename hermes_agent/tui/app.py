@@ -20,7 +20,7 @@ from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.messages import ASCII, UNICODE, CitedMessage, Glyphs
 from hermes_agent.tui.panel import SidePanel, StatusLine
 from hermes_agent.tui.prompt import Prompt
-from hermes_agent.tui.screens import SessionScreen
+from hermes_agent.tui.screens import Overlay, SessionScreen
 from hermes_agent.tui.suggestions import Suggestions
 from hermes_agent.tui.work import Ended, Happened, Openings
 
@@ -110,11 +110,13 @@ class HermesChat(App[int]):
         self._hint("  ".join(map(last_name, event.lines)) or "no completion")
 
     def on_key(self, event: events.Key) -> None:
-        """Send keys typed on a focused message to the input."""
+        """Send keys typed on a focused message to the input; say how to come back from a screen, which takes none."""
         typing = event.is_printable and event.character is not None
         if typing and isinstance(self.screen.focused, CitedMessage) and len(self.screen_stack) == 1:
             self.prompt.go_on(event.character or "")
             event.stop()
+        elif typing and isinstance(self.screen, Overlay):
+            self._hint("Esc goes back")
 
     def on_cited_message_citation_opened(self, event: CitedMessage.CitationOpened) -> None:
         """Open the citation chosen with the keyboard or in a table."""

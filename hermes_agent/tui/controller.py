@@ -53,6 +53,7 @@ class Controller:
         self._shown_job: Job[Any] | None = None  # the job of that progress
         self._answers: dict[object, AnswerMessage] = {}
         self._last_text = ""
+        self._held: list[tuple[Job[Any], str]] = []  # questions asked while a run is opened
         app.panel.draw(self._progress)
 
     def guarded(self, act: Callable[[], None]) -> None:
@@ -111,7 +112,7 @@ class Controller:
         def done(opened: Opened) -> None:
             self.discuss(name, title, opened)
             if then:
-                self.ask(then)
+                self._answer(self.runs.current, then)
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
         self.add(Job(f"diagnosing {title}", act, done, opens=True))
@@ -180,10 +181,33 @@ class Controller:
             path = Path(name).expanduser()
             self.open(path.name, lambda: self._app.openings.path((path,)), then=question)
             return
+        if not name and (opening := self._opening()) is not None:
+            self._held.append((opening, question))
+            self._app.conversation.say(f"{opening.title.capitalize()} comes first; this is then asked about that run.")
+            return
         run = self.runs.named(name)
         if name and not question:
             self.switch(name)
             return
+        self._answer(run, question)
+
+    def _opening(self) -> Job[Any] | None:
+        """The last diagnosis that runs or waits: a question typed meanwhile is meant for its run."""
+        jobs = [*((self._job,) if self._job else ()), *self._waiting]
+        return next((job for job in reversed(jobs) if job.opens), None)
+
+    def _ask_held(self, opening: Job[Any], opened: bool) -> None:
+        """Ask what was typed while a run was opened, about that run and no other."""
+        questions = [text for job, text in self._held if job is opening]
+        self._held = [each for each in self._held if each[0] is not opening]
+        for text in questions:
+            if opened:
+                self._answer(self.runs.current, text)
+            else:
+                self._app.conversation.say(f"Not asked, because the run was not opened: {text}")
+
+    def _answer(self, run: OpenRun, question: str) -> None:
+        """Answer a question about a run."""
 
         def act(emit: Emit, cancelled: Cancelled) -> tuple[Answer, Turn]:
             answer = run.session.ask(question, emit, cancelled)
@@ -334,5 +358,7 @@ class Controller:
             self._app.panel.draw(self._progress)
         if job is self._job:
             self._job = None
+        if job.opens:
+            self._ask_held(job, opened=message.take is not None)
         self._next()
         self.tick()

@@ -19,6 +19,7 @@ from tools.errors import HermesError
 from tools.leftovers import private_folder, remove_leftovers
 
 if TYPE_CHECKING:
+    from hermes_agent.llm.tool_loop import ResultStore
     from hermes_agent.workflow.investigation import Proposer
     from hermes_agent.workflow.workspace import Workspace
 
@@ -37,6 +38,7 @@ def diagnose(
     kept: Kept | None = None,
     proposer: Proposer | None = None,
     ask: Ask | None = None,
+    results: ResultStore | None = None,
 ) -> Diagnosis:
     """The diagnosis of a run: stored when nothing has changed since, else made by the workflow.
 
@@ -44,11 +46,12 @@ def diagnose(
     ``kept``: keep each step, and go on after the last one that an earlier call finished. ``proposer`` adds a model's
     hypotheses, which are tested like all others; with one the answer is always made, and not stored. ``ask``:
     called where one missing source would decide between hypotheses; what it gives is read as of the same run.
+    ``results`` takes what the tools gave, under the handles that are reported.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, ask))
+    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, ask, results))
     emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
     if writer is None:
         return diagnosis
@@ -86,6 +89,7 @@ def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnos
 
     emit(StageStarted(Stage.LOAD))
     workspace = Workspace(request, emit, way.proposer)
+    workspace.results = way.results or workspace.results
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:

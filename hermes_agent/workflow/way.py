@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.model.events import SourceWanted
 
 if TYPE_CHECKING:
+    from hermes_agent.llm.tool_loop import ResultStore
     from hermes_agent.sessions.store import SessionStore
     from hermes_agent.workflow.investigation import Proposer
 
@@ -31,3 +32,4 @@ class Way:
     kept: Kept | None = None
     proposer: Proposer | None = None
     ask: Ask | None = None
+    results: ResultStore | None = None  # takes what the tools gave

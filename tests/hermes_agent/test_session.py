@@ -10,8 +10,9 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
-from hermes_agent.model.events import Event, Notice, StageProgress, ignore
+from hermes_agent.model.events import Event, Notice, StageProgress, ToolCalled, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.session import Cancelled, Session
 from tools.errors import InputError, UsageError
 
@@ -193,6 +194,29 @@ def test_rows_of_an_answer_and_results_of_tools_can_be_opened(session: Session) 
     assert any(row in line for line in session.show(row).lines)
     with pytest.raises(UsageError, match="R1"):
         session.result("R99")
+
+
+def test_a_handle_of_the_diagnosis_or_of_a_kept_conversation_means_nothing_else(tmp_path: Path) -> None:
+    calls: list[ToolCallRecord] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, ToolCalled):
+            calls.append(event.call)
+
+    with Session(Request(paths=(demo_run(),)), Settings(cache_dir=tmp_path)) as session:
+        session.diagnose(listen)
+        session.ask("forward against backward", listen)
+        assert len({call.handle for call in calls}) == len(calls) > 0
+        assert all(session.result(call.handle) for call in calls)
+        turns = session.turns
+        made = session.diagnosis
+    (kept,) = turns[0].calls
+    with Session(Request(paths=(demo_run(),)), Settings(cache_dir=tmp_path), made) as later:
+        later.go_on(turns)
+        with pytest.raises(UsageError, match=rf"text of {kept.handle} is no longer kept"):
+            later.result(kept.handle)
+        later.ask("forward against backward", ignore)
+        assert later.turns[-1].calls[0].handle == f"R{int(kept.handle[1:]) + 1}"
 
 
 def test_a_short_question_refers_to_the_turn_before(session: Session) -> None:

@@ -101,6 +101,46 @@ async def test_letters_typed_into_a_screen_do_not_reach_the_input() -> None:
         assert isinstance(app.screen, TableScreen)
 
 
+async def test_text_typed_into_a_screen_is_answered_with_the_way_back() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/evidence")
+        await pilot.press("w")
+        assert "Esc goes back" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_a_question_typed_while_a_run_is_opened_is_asked_about_that_run() -> None:
+    before, after = FakeSession(), FakeSession(hold=True)
+    app = chat(before)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.controller.open("the other run", lambda: after)
+        await until(after.half_way.is_set, pilot)
+        app.prompt.fill("which rank is slow?")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "Diagnosing the other run comes first" in said(app)
+        after.hold = False
+        after.go.set()
+        await idle(pilot)
+    assert (before.asked, after.asked) == ([], ["which rank is slow?"])
+
+
+async def test_a_question_is_not_asked_of_another_run_where_the_opening_is_stopped() -> None:
+    before, after = FakeSession(), FakeSession(hold=True)
+    app = chat(before)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.controller.open("the other run", lambda: after)
+        await until(after.half_way.is_set, pilot)
+        app.prompt.fill("which rank is slow?")
+        await pilot.press("enter", "escape")
+        await idle(pilot)
+        assert "Not asked, because the run was not opened: which rank is slow?" in said(app)
+    assert (before.asked, after.asked) == ([], [])
+
+
 async def test_checks_are_counted_in_the_conversation_and_told_in_full_on_demand() -> None:
     session = FakeSession()
     app = chat(session)
