@@ -22,6 +22,28 @@ CAUSES_LISTED = 3
 FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
 ALL = re.compile(r"\b(everything|every (cause|problem)|both|all (of )?(them|causes|problems|these|this)|all)\b")
+FREE = re.compile(
+    r"\b(communication|collectives?|nccl|network|all ?reduces?|all ?gathers?)\b.*"
+    r"\b(free|zero|instant\w*|infinite\w*|no time)\b"
+)
+AS_FAST = re.compile(r"\bas fast as\b|\blike (the )?(others?|other ranks)\b")
+HARDWARE = re.compile(
+    r"\b(\d+ ?(gbit|gbps|gbe|gb|g)|gbit|ethernet|infiniband|nvlink|[abhv]\d00s?"
+    r"|(faster|better|newer|other|another) (gpus?|networks?|interconnects?|nics?|devices?|cpus?|hardware))\b"
+)
+# Words of a what-if question that name no change of their own; any other word does.
+GENERAL = re.compile(
+    r"(a|about|add|all|an|and|any|apply|applied|are|as|at|be|best|both|bring|brings|by|can|cause|causes|"
+    r"change|changed|changes|could|did|difference|do|does|enable|estimate|estimated|every|everything|"
+    r"expect|expected|fast|faster|first|fix|fixed|fixes|fixing|for|from|gain|gains|get|gets|give|gives|"
+    r"gone|had|happen|happens|have|help|helps|how|i|if|improve|improvement|in|is|issue|issues|it|its|less|"
+    r"main|make|makes|many|matter|me|might|more|most|much|my|next|of|on|one|ones|optimization|"
+    r"optimizations|or|our|per|percent|potential|predict|predicted|prediction|problem|problems|rank|ranks|"
+    r"reduce|remove|removed|removing|run|save|saved|saves|saving|savings|second|set|should|slow|slower|so|"
+    r"solve|solved|speed|speedup|step|steps|suppose|switch|that|the|them|then|there|these|they|this|those|"
+    r"time|to|top|training|try|turn|two|up|us|use|using|was|we|were|what|will|win|with|without|worth|would|"
+    r"you|your)"
+)
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
 
 
@@ -85,6 +107,8 @@ def in_full(item: AdviceRecord) -> str:
 def what_if(discussion: Discussion, question: Question) -> str:
     """The step without the cause that the question names, else without each cause found."""
     causes, subject = discussion.diagnosis.causes, question.subject
+    if refused := _not_predicted(discussion, question):
+        return refused
     if len(together := _together(discussion, question)) > 1:
         return blocks([_jointly(discussion, together), *(_gain(discussion, each) for each in together)])
     if subject is not None:
@@ -135,6 +159,26 @@ def _advised(discussion: Discussion, question: Question) -> list[CauseRecord]:
     named = [discussion.advice[name] for name in question.ids if name in discussion.advice]
     keys = {(item.for_, item.mechanism) for item in named}
     return [each for each in discussion.diagnosis.causes if (each.cause, each.mechanism) in keys]
+
+
+def _not_predicted(discussion: Discussion, question: Question) -> str:
+    """Why a change that is no fix of a cause is not predicted, and what can be asked; empty for a fix."""
+    words, causes = question.words, discussion.diagnosis.causes
+    titles = dict.fromkeys(cause_title(each.cause, each.mechanism) for each in causes[:CAUSES_LISTED])
+    can = bullets(f"“What if I fix {title}?”" for title in titles)
+    can = f"What can be asked:\n{can}" if can else ""
+    if FREE.search(words):
+        return blocks([discussion.say(wording("not_predicted_free")), can])
+    if AS_FAST.search(words) and question.ranks:
+        alone = [each for each in causes if each.ranks and set(each.ranks) <= set(question.ranks)]
+        if len(discussion.ranks) < 2 or not alone:
+            return blocks([f"{wording('not_predicted_rank')} no cause was found on it alone.", can])
+        lead = f"{wording('not_predicted_rank')} the causes found on it alone follow."
+        return blocks([lead, *(_gain(discussion, each) for each in alone)])
+    unnamed = question.subject is None and not question.ids and not question.ranks
+    if HARDWARE.search(words) or (unnamed and not all(GENERAL.fullmatch(word) for word in words.split())):
+        return blocks([wording("not_predicted"), can])
+    return ""
 
 
 def _together(discussion: Discussion, question: Question) -> list[CauseRecord]:

@@ -34,6 +34,10 @@ SLOWEST = re.compile(r"^(?:and )?(?:which |what )?(?:is )?(?:the )?(?P<how>slowe
 PHASE = re.compile(r"^(?:and|what about|how about) (?:the )?(?P<phase>forward|backward|optimizer|data)(?: pass)?$")
 PHASES = re.compile(r"\b(forward|backward|optimizer)\b")
 THIS_EVENT = re.compile(r"\b(this|that) (kernel|operator|event|call)\b")
+THAT_STEP = re.compile(
+    r"\b(?:this|that) (?:step|iteration)\b|\b(?:diesem|dem|dieser) schritt\b|[这那]一?步", re.IGNORECASE
+)
+A_STEP = re.compile(r"\bStep (\d{1,9}) (?:is|takes|of)\b")  # what an answer is about
 NOUNS = re.compile(r"\b(step|rank|kernel|collective|layer)s?\b")
 RANK = re.compile(r"\b(ranks?|rang|gpu)\s*#?\d+", re.IGNORECASE)
 STEP = re.compile(r"\b(steps?|schritt|iteration)\s*#?\d+", re.IGNORECASE)
@@ -78,7 +82,7 @@ class Conversation:
         words = " ".join(re.sub(r"[?!.,，。？！]+", " ", text.lower()).split())
         short = self._short(words)
         if short is None:
-            return self._with_name(text)
+            return self._with_step(text) if THAT_STEP.search(text) else self._with_name(text)
         if short == "" or self._last is None:
             return Resolved(text, lacking=NO_EARLIER if self._last is None else f"{NO_EARLIER} {self._about()}".strip())
         page = self._last.page + 1 if MORE.match(words) else 0
@@ -115,6 +119,16 @@ class Conversation:
         if asked.ids and (own := [name for name in asked.ids if name.startswith("A")]):
             return f"show A{int(own[-1][1:]) + 1}"
         return f"show A{int(shown[0][1:]) + 1}" if shown else ""
+
+    def _with_step(self, text: str) -> Resolved:
+        """The question as typed, "that step" replaced by the one step that the last question or answer was about."""
+        last = self.turns[-1] if self.turns else None
+        known = [str(each) for each in last.steps] if last else []
+        known = known or (A_STEP.findall(last.answer)[:1] if last else [])
+        if len(known) != 1:
+            return Resolved(text, lacking=NO_EARLIER)
+        full = THAT_STEP.sub(f"step {known[0]}", text)
+        return Resolved(full, note=f"Understood as “{full}”.")
 
     def _with_name(self, text: str) -> Resolved:
         """The question as typed, "this kernel" replaced by the name that the last answer was about."""

@@ -25,7 +25,17 @@ from hermes_agent.questions import (
 )
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
-from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
+from hermes_agent.questions.question import (
+    MOST_PLACES,
+    Question,
+    in_english,
+    left_out,
+    lexicon,
+    of_all_ranks,
+    of_all_steps,
+    read_question,
+    wording,
+)
 from hermes_agent.questions.spelling import corrected
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
@@ -66,7 +76,8 @@ def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
     if page and (intent == NOT_MEASURABLE or intent not in PAGED):  # its first page was answered
         answer = wording("page_end")
     if foreign:
-        answer = f"Understood from {foreign[0]} as `{foreign[1]}`; answers are in English.\n\n{answer}"
+        lead = f"Understood from {foreign[0]} as `{foreign[1]}`; answers are in English. {left_out(text, question)}"
+        answer = f"{lead.strip()}\n\n{answer}"
     elif spelt != text:
         answer = f"Read as “{unbracketed(spelt)}”.\n\n{answer}"
     notes = (CUT,) if MOST_PLACES in (len(question.ranks), len(question.steps)) else ()
@@ -86,7 +97,9 @@ def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
             refusal = "" if name in OF_ANY_RANK else _no_such_rank(discussion, question)
             text = refusal or ANSWERS[name](discussion, question)
             if text is not None:
-                return name, text
+                whole = of_all_steps(question) if name in OF_ALL_STEPS else ""
+                whole = of_all_ranks(question) if name in OF_ALL_RANKS else whole
+                return name, blocks([whole, text]) if cited_ids(text) else text
     suggested = bullets(f"“{example}”" for example in SUGGESTED)
     unknown = f"{wording('not_understood')}\n{suggested}\n\n{wording('more_questions')}"
     return NOT_UNDERSTOOD, blocks([unknown, evidence_lookup.for_text(discussion, question.text)])
@@ -129,6 +142,11 @@ def _help(_: Discussion, __: Question) -> str:
 
 
 PAGED = {"kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"}
+OF_ALL_RANKS = {"steps"}  # their answers do not look at the ranks named
+OF_ALL_STEPS = {
+    "ranks", "waiting", "utilisation", "launch_queue", "memory", "named_work", "operation", "host_calls",
+    "collectives", "percentile", "worst_shape", "group_cost", "flops",
+}  # fmt: skip
 OF_ANY_RANK = {"help", "identifiers", "similar_cases", "recording", "named_work", "definition", "suspicion"}
 ANSWERS: Mapping[str, Answering] = MappingProxyType(
     {

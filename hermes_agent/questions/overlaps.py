@@ -10,7 +10,7 @@ from hermes_agent.questions.device import COLLECTIVE_NAMES, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
 from hermes_agent.questions.prose import ORDINALS, blocks, bullets, milliseconds, paragraph, row_table
-from hermes_agent.questions.question import Question, wording
+from hermes_agent.questions.question import Question, of_all_steps, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.collective_instances import CollectiveRow
 from tools.agent_tools.gaps import GapRow
@@ -39,7 +39,7 @@ def overlap(discussion: Discussion, question: Question) -> str:
         "{part_ms:part=overlapped_communication} overlap and {part_ms:part=exposed_communication} are exposed."
     )
     single = "“Is the second all-reduce of rank 0 overlapped with backward?” asks for one collective."
-    return blocks([discussion.say(text, rank=rank), single])
+    return blocks([of_all_steps(question), discussion.say(text, rank=rank), single])
 
 
 def gaps(discussion: Discussion, question: Question) -> str:

@@ -36,12 +36,27 @@ NAME = re.compile(
 ENGLISH = re.compile(
     r"\b(the|is|are|why|how|which|does|should|could|would|my|this|of|it|for|with|to|and|we|you|do|i)\b"
 )
-FOREIGN_RANK = re.compile(r"(?:rank|rang|rango|gpu)\s*(\d{1,7})|(\d{1,7})\s*号?卡")
-FOREIGN_STEP = re.compile(r"(?:schritt|paso|etape|iteration|iteracion)\s*(\d{1,9})|第?\s*(\d{1,9})\s*步")
-OF_A_PLACE = {  # questions that may be about one rank or step
+_MORE = r"(?:\s*(?:und|oder|et|ou|y|o|和|与|或)?\s*\b\d{1,7}\b)*"
+FOREIGN_RANK = re.compile(rf"(?:ranks?|rangs?|rangos?|gpus?)\s*(\d{{1,7}}{_MORE})|(\d{{1,7}})\s*号?卡")
+FOREIGN_STEP = re.compile(
+    rf"(?:step|schritt(?:en?)?|pasos?|etapes?|iterations?|iteracion)\s*(\d{{1,9}}{_MORE})|第?\s*(\d{{1,9}})\s*步"
+)
+OF_A_PLACE = {  # questions that are said otherwise of one rank or step
     "Why is it slow?": "Why is {} slow?",
     "Where does the time go?": "Break down {}",
     "How long does a step take?": "How long is {}?",
+}
+OF_A_STEP = {
+    "How much time in forward and backward?",
+    "Which line of code is slow?",
+    "Which layer is slow?",
+    "Which kernel takes the most time?",
+}
+OF_A_RANK = OF_A_STEP | {
+    "How much communication overlaps with compute?",
+    "What is the GPU utilization in percent?",
+    "What is the peak memory?",
+    "How long is the device idle?",
 }
 
 
@@ -226,11 +241,42 @@ def _search(language: str, pattern: str, words: str) -> bool:
 
 
 def _placed(question: str, words: str) -> str:
-    """The question about the rank or the step that was named."""
-    ranks = [f"rank {first or second}" for first, second in FOREIGN_RANK.findall(words)]
-    steps = [f"step {first or second}" for first, second in FOREIGN_STEP.findall(words)]
+    """The question about the ranks and the steps that were named, as far as it can be about some."""
+    ranks = [f"rank {each}" for each in _foreign(FOREIGN_RANK, words)]
+    steps = [f"step {each}" for each in _foreign(FOREIGN_STEP, words)]
+    where = [*(ranks if question in OF_A_RANK else []), *(steps if question in OF_A_STEP else [])]
+    if where:
+        return f"{question.rstrip('?')} on {' and '.join(where)}?"
     if not (where := ranks + steps) or question not in OF_A_PLACE:
         return question
     place = " ".join(where) if question == "Where does the time go?" else where[0]
     step_of = "a step of " if ranks and question == "How long does a step take?" else ""
     return OF_A_PLACE[question].format(step_of + place)
+
+
+def left_out(text: str, question: Question) -> str:
+    """A sentence with the ranks and steps that a question in another language names and its English form does not."""
+    words = folded(text[:LIMIT])
+    ranks = [f"rank {each}" for each in _foreign(FOREIGN_RANK, words) if each not in question.ranks]
+    steps = [f"step {each}" for each in _foreign(FOREIGN_STEP, words) if each not in question.steps]
+    return f"It is not about {' or '.join(ranks + steps)} alone." if ranks or steps else ""
+
+
+def of_all_steps(question: Question) -> str:
+    """A sentence for an answer that is of all steps although some were named; empty where none was."""
+    return f"Of all recorded steps, not of {_named('step', question.steps)} alone:" if question.steps else ""
+
+
+def of_all_ranks(question: Question) -> str:
+    """The same for ranks."""
+    return f"Of all recorded ranks, not of {_named('rank', question.ranks)} alone:" if question.ranks else ""
+
+
+def _named(noun: str, numbers: tuple[int, ...]) -> str:
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _foreign(pattern: re.Pattern[str], words: str) -> list[int]:
+    """The numbers of the places that folded words name, each once."""
+    found = (number for match in pattern.findall(words) for number in re.findall(r"\d+", "".join(match)))
+    return list(dict.fromkeys(int(number) for number in found))[:MOST_PLACES]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.model.turn import Turn
-from hermes_agent.questions.conversation import Conversation
+from hermes_agent.questions.conversation import Conversation, turn_of
+from hermes_agent.questions.intents import reply
+from tests.hermes_agent.questions import discussed
 
 
 def after(*questions: str, ids: tuple[str, ...] = (), names: tuple[str, ...] = ()) -> Conversation:
@@ -75,3 +77,12 @@ def test_this_kernel_is_the_one_that_the_last_answer_was_about() -> None:
 @pytest.mark.parametrize("question", ["why is it slow?", "and is rank 7 slow?", "what about the network?"])
 def test_a_question_that_stands_alone_stays_as_typed(question: str) -> None:
     assert after("where does the time go?").resolve(question).text == question
+
+
+def test_that_step_is_the_one_of_the_last_answer() -> None:
+    spiky, talk = discussed.spiky(), Conversation()
+    assert talk.resolve("what did rank 0 do in that step?").lacking
+    asked = "which step is the slowest?"
+    talk.add(turn_of(asked, reply(spiky, asked), ()))
+    assert talk.resolve("what did rank 0 do in that step?").text == "what did rank 0 do in step 7?"
+    assert talk.resolve("was macht rank 0 in diesem Schritt?").text == "was macht rank 0 in step 7?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.intents import reply
-from hermes_agent.questions.question import in_english
+from hermes_agent.questions.question import in_english, read_question
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED
@@ -108,3 +108,27 @@ def test_a_rank_that_does_not_exist_is_refused_without_a_sentence_left_out() -> 
     answer = reply(discussed.late_rank(), "Warum ist Rank 77 langsam?")
     assert answer.notes == ()
     assert "This run has no such rank" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "ranks", "steps", "intent"),
+    [
+        ("rank 2 的最慢 kernel 是什么？", (2,), (), "kernels"),
+        ("Welcher Kernel ist auf Rank 1 und 3 am langsamsten?", (1, 3), (), "kernels"),
+        ("was macht Rank 0 in Schritt 1?", (0,), (1,), "breakdown"),
+        ("¿Cuánta memoria usa el rank 3?", (3,), (), "memory"),
+    ],
+)
+def test_the_rank_or_step_that_is_named_is_kept(asked: str, ranks: object, steps: object, intent: str) -> None:
+    found = in_english(asked)
+    assert found is not None
+    question = read_question(found[1])
+    assert (question.ranks, question.steps) == (ranks, steps)
+    answer = reply(discussed.late_rank(), asked)
+    assert answer.intent == intent
+    assert "not about" not in answer.text
+
+
+def test_a_rank_that_the_answer_cannot_be_about_is_said() -> None:
+    answer = reply(discussed.late_rank(), "Liegt es auf Rank 2 am Netzwerk?")
+    assert "It is not about rank 2 alone." in answer.text

@@ -283,3 +283,27 @@ def test_the_name_of_an_operator_goes_before_the_phase_in_it() -> None:
     answer = ask(discussed.discuss(profile_of(rank)), "how much time goes into aten::mm_backward per step?")
     assert answer.intent == "named_work"
     assert value(answer, "host_own_ms", name="aten::mm_backward") == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how much would bucketing save?", "what would 10 gbit ethernet bring", "if communication were free?",
+        "if rank 1 were as fast as the others?", "what if I use fsdp?",
+    ],
+)  # fmt: skip
+def test_a_change_that_cannot_be_predicted_is_not_answered_with_the_gain_of_another(
+    late: Discussion, question: str
+) -> None:
+    answer = ask(late, question)
+    assert answer.intent == "what_if"
+    assert "not predicted" in answer.text or "not replayed" in answer.text
+    assert not {"joint_step_ms", "joint_speedup", "predicted_step_ms"} & {each.metric for each in answer.evidence}
+    assert "What if I fix" in answer.text
+
+
+def test_an_answer_of_all_steps_says_so_when_one_was_named(late: Discussion) -> None:
+    assert ask(late, "is rank 2 late in step 3?").text.startswith("Of all recorded steps, not of step 3 alone:")
+    text = ask(late, "what did rank 2 do in step 3?").text
+    assert text.startswith("Step 3 of rank 2 takes")
+    assert "mean" not in text
