@@ -47,8 +47,29 @@ def edge_of(diagnosis: Diagnosis, name: str | None) -> Edge | None:
         return None
     standing = (rank for first, last in found.stands_for for rank in range(first, last + 1))
     ids = {*found.evidence, *found.evidence_against, *(name for text in found.symptoms for name in cited_ids(text))}
-    spent = {str(each.arguments.get("part")) for each in diagnosis.evidence if each.id in found.evidence}
-    return Edge(found, frozenset((*found.ranks, *standing)), parts_of(found.cause) | spent & {*PARTS}, frozenset(ids))
+    ranks = frozenset((*found.ranks, *standing))
+    return Edge(found, ranks, _spent_parts(diagnosis, found, ranks), frozenset(ids))
+
+
+def _spent_parts(diagnosis: Diagnosis, found: CauseRecord, ranks: frozenset[int]) -> frozenset[str]:
+    """The parts that the cause's evidence names, else those of the taxonomy, that can hold its impact on its ranks.
+
+    Where no single part can, the cause spends several: the largest of them stays.
+    """
+    named = {str(each.arguments.get("part")) for each in diagnosis.evidence if each.id in found.evidence}
+    if not diagnosis.breakdown:
+        return frozenset(named & {*PARTS})
+    possible = named & {*PARTS} or parts_of(found.cause)
+    sizes_ms = {part: _size_ms(diagnosis, part, ranks) for part in possible}
+    least_ms = min(found.impact_ms_per_step, max(sizes_ms.values(), default=0.0))
+    return frozenset(part for part, size_ms in sizes_ms.items() if size_ms >= least_ms and size_ms > 0)
+
+
+def _size_ms(diagnosis: Diagnosis, part: str, ranks: frozenset[int]) -> float:
+    """Milliseconds of the part in the mean step of the rank that has most; a late rank is waited for on the others."""
+    everywhere = not ranks or part == "exposed_communication"
+    rows = (row for row in diagnosis.breakdown if row.step is None and (everywhere or row.rank in ranks))
+    return max((float(getattr(row, f"{part}_ms")) for row in rows), default=0.0)
 
 
 def parts_of(cause: str) -> frozenset[str]:

@@ -58,7 +58,9 @@ def test_a_cause_on_its_rank_in_its_part_with_its_figure_is_an_edge() -> None:
     ("made", "reason"),
     [
         (causal(CAUSE, ranks=(1,)), "was found on rank 0, not on rank 1"),
-        (causal(CAUSE, part="compute"), "slow_data_processing spends data_wait or exposed_memcpy or host, not compute"),
+        (causal(CAUSE, part="compute"), "slow_data_processing spends data_wait, not compute"),
+        (causal(CAUSE, ranks=(0,), part="exposed_memcpy"), "slow_data_processing spends data_wait, not exposed_memcpy"),
+        (causal(CAUSE, part="host"), "slow_data_processing spends data_wait, not host"),
         (causal(CAUSE, evidence=(HOST,)), "is no evidence of slow_data_processing"),
         (causal(CAUSE, "guess"), "the diagnosis found slow_data_processing; its claim is present"),
         (Statement(kind="measured", text=f"The wait for data is {{{WAIT}}}.", ranks=[0]), "only a statement of kind"),
@@ -144,3 +146,38 @@ def test_the_ranks_that_a_found_cause_stands_for_are_on_its_edge() -> None:
     edge = edge_of(widened, CAUSE)
     assert edge is not None
     assert edge.ranks == {0, 4, 5, 6}
+
+
+def widened(evidence: list[str], impact_ms: float) -> Diagnosis:
+    """The diagnosis with other evidence and another impact of its first cause."""
+    changed = {"evidence": evidence, "impact_ms_per_step": impact_ms}
+    return diagnosis().model_copy(update={"causes": [diagnosis().causes[0].model_copy(update=changed)]})
+
+
+@pytest.mark.parametrize(
+    ("impact_ms", "parts"),
+    [(4.0, {"data_wait", "host"}), (30.0, {"data_wait"}), (42.0, {"data_wait"})],  # data wait 40 ms, host 4.5 ms
+)
+def test_without_a_part_in_its_evidence_a_cause_spends_what_can_hold_its_impact(
+    impact_ms: float, parts: set[str]
+) -> None:
+    edge = edge_of(widened([], impact_ms), CAUSE)
+    assert edge is not None
+    assert edge.parts == parts
+
+
+def test_the_part_is_measured_on_the_ranks_of_the_cause() -> None:
+    known = widened([], 30.0)
+    own = known.breakdown[0].model_copy(update={"exposed_memcpy_ms": 35.0, "data_wait_ms": 1.0})
+    rows = [row for row in known.breakdown if row.step is not None]
+    other = known.breakdown[0].model_copy(update={"rank": 1, "step": None})
+    edge = edge_of(known.model_copy(update={"breakdown": [*rows, own.model_copy(update={"step": None}), other]}), CAUSE)
+    assert edge is not None
+    assert edge.parts == {"exposed_memcpy"}
+
+
+def test_where_no_step_was_split_into_parts_only_the_evidence_names_one() -> None:
+    for evidence, parts in (([WAIT], {"data_wait"}), ([], set())):
+        edge = edge_of(widened(evidence, 30.0).model_copy(update={"breakdown": []}), CAUSE)
+        assert edge is not None
+        assert edge.parts == parts
