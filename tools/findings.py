@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from tools.knowledge.taxonomy import causes
@@ -11,6 +13,8 @@ from tools.whatif.change import Change
 Argument: TypeAlias = str | int | float | None
 RunName = Literal["run", "baseline"]
 CheckStatus = Literal["found", "clean", "cannot_answer"]
+ONE_RANK = re.compile(r"\brank\b", re.IGNORECASE)
+PLAIN_WORD = re.compile(r"[A-Z][a-z-]*")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,22 @@ class Sentence:
     template: str
     facts: tuple[Fact, ...] = ()
     names: tuple[str, ...] = ()
+
+
+def on_its_rank(sentence: Sentence, ranks: Collection[int], told: int | None = None) -> tuple[Sentence, int | None]:
+    """A sentence about several ranks, naming the one rank that all of its figures are of; that rank, None if not named.
+
+    Nothing is added where the sentence names a rank itself, or the reader was ``told`` already that it is of that one.
+    """
+    measured = {fact.ranks for fact in sentence.facts}
+    if len(ranks) < 2 or len(measured) != 1 or ONE_RANK.search(sentence.template):
+        return sentence, None
+    own = measured.pop()
+    if len(own) != 1 or own[0] == told:
+        return sentence, None
+    first, _, rest = sentence.template.partition(" ")
+    begin = first.lower() if PLAIN_WORD.fullmatch(first) else first
+    return replace(sentence, template=f"On rank {own[0]}: {begin} {rest}"), own[0]
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,11 @@ def written(value: float, unit: str) -> str:
         case _ if unit in CONTINUOUS or "/" in unit:
             return f"{_rounded(value)} {unit}"
         case _:
-            return f"{_count(value)} {unit.removesuffix('s') if _count(value) == '1' else unit}"
+            return f"{_count(value)} {_singular(unit) if _count(value) == '1' else unit}"
+
+
+def _singular(unit: str) -> str:
+    return unit.removesuffix("es") if unit.endswith("sses") else unit.removesuffix("s")
 
 
 def _count(value: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
 from hermes_agent.questions.device import no_collectives
@@ -14,6 +15,7 @@ from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question, Subject, wording
 from tools.analyzers.registry import checks_for, has_own_check, unwatched_causes
+from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
@@ -180,14 +182,16 @@ def _small(discussion: Discussion, ranked: RankedCause) -> str:
     """Found but not listed: a symptom of a cause that is, or worth too little by itself."""
     cause, mechanism, ranks = cause_key(ranked)
     above = [each for each in discussion.diagnosis.causes if each.cause in ranked.finding.symptom_of]
-    said = ranked.finding.claim
+    said, _ = on_its_rank(ranked.finding.claim, ranked.finding.ranks or discussion.ranks)
     claim = discussion.say(said.template, *said.facts, names=said.names)
     if above:
         titles = listed([cause_title(each.cause, each.mechanism) for each in above])
         return paragraph([f"Found as a symptom of {titles}: {cause_title(cause, None)}.", claim])
     impact = discussion.measure("cause_impact_ms", cause=cause, mechanism=mechanism, ranks=ranks)
     name = cause_title(cause, mechanism or None)
-    lead = discussion.say(f"Found but small: {name}; fixing it would save only {{0}} per step.", impact)
+    lead = f"Found but small: {name}; fixing it saves nothing measurable."
+    if float(written(impact.value, impact.unit).split()[0]):
+        lead = discussion.say(f"Found but small: {name}; fixing it would save only {{0}} per step.", impact)
     return paragraph([lead, claim])
 
 

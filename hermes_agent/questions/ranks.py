@@ -37,7 +37,7 @@ EXCESS = "without exposed communication it differs from the median of the other 
 
 @dataclass(frozen=True)
 class GroupSlowest:
-    """The rank of a group that the others wait for, else the one that takes longest without exposed communication."""
+    """The rank of a group that takes longest without exposed communication."""
 
     group: str
     ranks: tuple[int, ...]  # those of the group that were recorded
@@ -52,12 +52,11 @@ def slowest_per_group(profile: Profile) -> tuple[GroupSlowest, ...]:
         present = tuple(rank for rank in sorted(group.ranks) if rank in recorded)
         if len(present) > 1 and present not in members.values():
             members[group.description or group.name] = present
-    found, late = [], slowest_by_waiting(profile)
+    found = []
     for name, ranks in members.items():
         if len(ranks) > 1:
             own = own_ms(profile).loc[list(ranks)]
-            slowest = late if late in ranks else int(str(own.idxmax()))
-            found.append(GroupSlowest(name, ranks, slowest))
+            found.append(GroupSlowest(name, ranks, int(str(own.idxmax()))))
     return tuple(found)
 
 
@@ -197,8 +196,10 @@ def _by_records(discussion: Discussion) -> str:
 
 def _slowest(discussion: Discussion) -> str:
     whole, *groups = slowest_per_group(discussion.profile())
-    cause, rank = top_cause_rank(discussion), whole.slowest
-    late = slowest_by_waiting(discussion.material.profile())
+    cause, late = top_cause_rank(discussion), slowest_by_waiting(discussion.material.profile())
+    if late is not None and late != whole.slowest:
+        return blocks([_top_cause_ranks(discussion), _late_and_slowest(discussion, late, whole.slowest)])
+    rank = whole.slowest
     even = late is None and discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
     elsewhere = cause is not None and (even or rank not in cause.ranks)
     text = wording("none_stands_out") if even else f"rank {rank} is the slowest: {wording('own_time')}"
@@ -216,6 +217,29 @@ def _slowest(discussion: Discussion) -> str:
         text = f"{where} with {{rank_time_ms:of=own}} per step."
         parts.append(discussion.say(text, names=(group.group,), rank=group.slowest))
     return blocks(parts)
+
+
+def _late_and_slowest(discussion: Discussion, late: int, slowest: int) -> str:
+    """The rank that arrives last at the collectives, and another one that takes longest by itself."""
+    own = f"{{rank_time_ms:of=own,rank={slowest}}} per step, rank {late} {{rank_time_ms:of=own,rank={late}}}"
+    others = "the others" if discussion.profile().run.screening is None else "the ranks read in full"
+    return blocks(
+        [
+            discussion.say(
+                f"In the traced steps rank {slowest} is the slowest: without exposed communication it takes {own}."
+            ),
+            paragraph(
+                [
+                    discussion.say(
+                        f"Rank {late} arrives last at the collectives: {others} wait {{0}} per step for it.",
+                        discussion.measure("exposed_wait_ms", last_rank=late),
+                    ),
+                    longer_in(discussion, late),
+                    _causes_on(discussion, late),
+                ]
+            ),
+        ]
+    )
 
 
 def _verdict(discussion: Discussion, rank: int, words: str) -> str:

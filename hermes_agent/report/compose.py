@@ -25,7 +25,7 @@ from hermes_agent.report.records import (
     source_record,
 )
 from tools.comparison.compare import Comparison
-from tools.findings import Check, Fact, Finding, Sentence
+from tools.findings import Check, Fact, Finding, Sentence, on_its_rank
 from tools.judgement.catalog import measure
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.lead import Lead
@@ -150,8 +150,11 @@ class _Composer:
 
     def _cause(self, ranked: RankedCause) -> record.CauseRecord:
         finding = ranked.finding
-        claim = self._render(finding.claim)
-        details = [*render_all(finding.details, self.ledger), *self._alike(finding.ranks)]
+        ranks = finding.ranks or self.profile.rank_numbers
+        said, told = on_its_rank(finding.claim, ranks)
+        claim = self._render(said)
+        found = [on_its_rank(sentence, ranks, told)[0] for sentence in finding.details]
+        details = [*render_all(found, self.ledger), *self._alike(finding.ranks)]
         against = render_all(finding.against, self.ledger)
         own = [self.ledger.cite(fact) for sentence in (finding.claim, *finding.details) for fact in sentence.facts]
         impact = [self.ledger.cite(self._of("cause_impact_ms", ranked))]
@@ -168,7 +171,7 @@ class _Composer:
             shared_with=list(ranked.shared_with),
             method=ranked.method,
             where=self._where(finding),
-            ranks=list(finding.ranks or self.profile.rank_numbers),
+            ranks=list(ranks),
             stands_for=stands_for(self.profile, finding.ranks),
             steps=list(finding.steps),
             claim=claim,

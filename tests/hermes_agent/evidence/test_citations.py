@@ -104,3 +104,8 @@ def test_a_rate_per_step_is_one_word_that_can_be_cited(value: float, text: str) 
 def test_a_count_of_one_is_followed_by_the_singular(count: int, text: str) -> None:
     fact = Fact("waited", (), float(count), "count")
     assert render(Sentence("in {0} steps it waits.", (fact,)), Ledger()) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "1 pass"), (4.0, "4 passes"), (1.5, "1.5 passes")])
+def test_passes_are_counted_in_singular_and_plural(value: float, text: str) -> None:
+    assert written(value, "passes") == text

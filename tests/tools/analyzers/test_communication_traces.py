@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
+from hermes_agent.questions.ranks import WHOLE_RUN, slowest_per_group
 from tests.asked import COMMUNICATION, asking
 from tests.real_runs import real_profile
 from tools.comparison.compare import compare
@@ -27,6 +28,15 @@ def dlrm(traces: Path) -> Profile:
 
 def checks(profile: Profile) -> dict[str, Check]:
     return {check.name: check for check in analyze(profile)}
+
+
+def test_the_rank_that_arrives_last_is_not_called_the_one_that_takes_longest(dlrm: Profile) -> None:
+    (check,) = asking("step_time.slowest_rank")(dlrm)
+    (sentence,) = check.support
+    assert sentence.template.startswith("Rank 7 arrives last at the collectives")
+    assert "rank 5 takes longest" in sentence.template
+    assert [fact.value for fact in sentence.facts[1:]] == pytest.approx([11.59, 10.93], abs=0.01)
+    assert {group.group: group.slowest for group in slowest_per_group(dlrm)}[WHOLE_RUN] == 5
 
 
 def test_all_collectives_of_the_eight_ranks_are_matched(dlrm: Profile) -> None:

@@ -22,10 +22,13 @@ ALONE_MS = 0.5  # of each message while nothing is computed
 OVERLAP_MS = 0.3  # of each message next to computation
 
 
-def sending(count: int, kind: str = "all_reduce", late_ms: float = 0.0) -> Callable[[int], RankBuilder]:
+def sending(
+    count: int, kind: str = "all_reduce", late_ms: float = 0.0, apart: bool = False
+) -> Callable[[int], RankBuilder]:
     """Ranks that compute and send messages of 4 KB, whose first part runs next to computation.
 
     Rank 0 waits ``late_ms`` longer in the last one of a step than rank 1, which computes meanwhile.
+    Messages ``apart`` begin where computation ends.
     """
 
     def build(number: int) -> RankBuilder:
@@ -36,10 +39,10 @@ def sending(count: int, kind: str = "all_reduce", late_ms: float = 0.0) -> Calla
             for place in range(count):
                 at = begin + 1_000 * place
                 rank.operator("aten::mm", at, 500)
-                lasts = 1_000 * (OVERLAP_MS + ALONE_MS)
+                lasts = 1_000 * (ALONE_MS if apart else OVERLAP_MS + ALONE_MS)
                 if place == count - 1 and number == 0:
                     lasts += 1_000 * late_ms
-                sent = rank.annotation(f"gloo:{kind}", at + 200, lasts, track=gloo)
+                sent = rank.annotation(f"gloo:{kind}", at + (500 if apart else 200), lasts, track=gloo)
                 sizes = {"group_size": 2, "in_elements": 1_024, "out_elements": 1_024}
                 rank.detail("collectives", sent, collective=kind, group="0", dtype="Float", **sizes)
             rank.operator("aten::mm", begin + 1_000 * (count + 9), 1_000 * (STEP_MS - count - 9) - 10)
@@ -65,6 +68,15 @@ def test_what_ranks_do_in_nothing_but_small_messages_goes_and_half_of_what_they_
     assert measure(profile, "small_message_beside_ms").value == pytest.approx(40 * OVERLAP_MS)
     one = ALONE_MS + OVERLAP_MS
     assert saved_ms(profile) == pytest.approx(40 * ALONE_MS + 0.5 * 40 * OVERLAP_MS - one)
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_that_a_part_costs_less_is_said_only_where_a_part_overlaps(overlaps: bool) -> None:
+    build = sending(40, apart=not overlaps)
+    profile = profile_of(build(0), build(1))
+    assert (measure(profile, "small_message_beside_ms").value > 0) is overlaps
+    (finding,) = small_packet(profile).findings
+    assert bool(finding.against) is overlaps
 
 
 @pytest.mark.parametrize("idle_pct", [0.0, 50.0])

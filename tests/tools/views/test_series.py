@@ -27,6 +27,29 @@ def test_profiled_steps_their_neighbours_and_the_first_ones_are_left_out() -> No
     assert measure(profile, "profiled_excess_pct").value == pytest.approx(900.0)
 
 
+def test_profiled_and_other_steps_are_compared_by_the_slowest_rank_of_each() -> None:
+    """Ranks take turns: 60 in each step by the slowest, 66 in a profiled one, although each rank's median is 50."""
+    profiled = range(20, 23)
+
+    def walls(rank: int) -> list[float]:
+        return [66.0 if step in profiled else 60.0 if step % 3 == rank else 50.0 for step in range(60)]
+
+    captured = [step in profiled for step in range(60)]
+    profile = recorded_profile(records_of([step_rows(rank, walls(rank), captured=captured) for rank in range(3)]))
+    fact = measure(profile, "profiled_excess_pct")
+    assert fact.value == pytest.approx(10.0)
+    assert (fact.ranks, fact.steps) == ((0, 1, 2), tuple(profiled))
+
+
+def test_a_rank_whose_profiled_steps_are_not_recorded_is_left_out_on_both_sides() -> None:
+    captured = [step in range(20, 23) for step in range(60)]
+    own = [55.0 if taken else 50.0 for taken in captured]
+    profile = recorded_profile(records_of([step_rows(0, own, captured=captured), step_rows(1, [80.0] * 60)]))
+    fact = measure(profile, "profiled_excess_pct")
+    assert fact.value == pytest.approx(10.0)
+    assert fact.ranks == (0,)
+
+
 def test_the_slowest_rank_makes_the_series() -> None:
     slow = [60.0 if step % 2 else 50.0 for step in range(40)]
     profile = recorded_profile(records_of([step_rows(0, [50.0] * 40), step_rows(1, slow)]))

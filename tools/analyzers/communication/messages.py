@@ -55,7 +55,7 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
             step_ms, saved_ms, "time that ranks lose to small collectives, less starting one that carries all"
         ),
         details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
-        against=(FREE_CORES,),
+        against=(FREE_CORES,) if round(overlapped.value, 2) > 0 else (),
     )
 
 

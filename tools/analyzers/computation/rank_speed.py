@@ -60,7 +60,9 @@ def slow_device(profile: Profile) -> Check | Finding:
     if slow.empty:
         worst = int(table["rank"].to_numpy()[int(table["ratio"].to_numpy().argmax())])
         fact = measure(profile, "device_slowdown_pct", rank=worst)
-        return clean(say("The slowest rank's kernels take {0} longer than the median rank's.", fact))
+        none = "No rank's kernels take longer than the median rank's; those of the slowest differ by {0}."
+        longer = "The slowest rank's kernels take {0} longer than the median rank's."
+        return clean(say(longer if fact.value >= 0 else none, fact))
     rows = zip(slow["rank"], slow["ratio"], slow["slower_share"], strict=True)
     return found(*(_finding(profile, *row) for row in rows))
 
@@ -88,7 +90,11 @@ def _on_hosts(profile: Profile) -> Check | Finding:
     if fact.value < limit or share < AGREEING or steps < 1.0:
         if (alone := _held_up_alone(profile)) is not None:
             return alone
-        return clean(say("The slowest rank's operators take {0} longer than the same ones on the other ranks.", fact))
+        none = (
+            "No rank's operators take longer than the same ones on the other ranks; those of the slowest differ by {0}."
+        )
+        longer = "The slowest rank's operators take {0} longer than the same ones on the other ranks."
+        return clean(say(longer if fact.value >= 0 else none, fact))
     text = f"In every recorded step the operators of rank {worst} take {{0}} longer than on the other ranks."
     return Finding(
         cause="slow_device",

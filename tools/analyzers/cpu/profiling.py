@@ -27,6 +27,7 @@ RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
 ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
 TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
 ONLY = "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
+NOT_LONGER = "Steps of this trace differ from the others by {0}: the profiler seems to run in those as well."
 ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
 
 
@@ -123,7 +124,7 @@ def _estimated(profile: Profile) -> Check | Finding:
         ranks=chosen,
         change=_removal(profile, chosen),
         against=(say(TRACED_OPEN),) if excess is None else (),
-        details=() if excess is None else (say(ALWAYS, excess),),
+        details=() if excess is None else (say(ALWAYS if excess.value >= 0 else NOT_LONGER, excess),),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tools.analyzers.communication.arrival import slowest_by_waiting
 from tools.analyzers.steps.step_groups import groups
 from tools.analyzers.support.answers import cannot_answer, clean, say, symptom, values, worst_of
-from tools.analyzers.support.figures import by_rank, measure_all
+from tools.analyzers.support.figures import by_rank, measure_all, measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
@@ -50,9 +50,10 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):
         said.append(say("A profiler was active in {0} of the samples taken in these steps.", active))
-    if not series.captured.empty:
-        cost = measure(profile, "profiled_excess_pct")
-        said += [say("The profiled steps took {0} longer than that median.", cost)] if cost.value > 0 else []
+    cost = measured(profile, "profiled_excess_pct")
+    if cost is not None and cost.value > 0:
+        ranks = " by the slowest rank of each" if len(cost.ranks) > 1 else ""
+        said.append(say(f"The profiled steps took {{0}} longer{ranks}.", cost))
     return tuple(said)
 
 
@@ -249,10 +250,12 @@ def slowest_rank(profile: Profile) -> Check:
     slowest = int(own.sort_values().index[-1])
     if late is not None and late != slowest:
         waited = measure(profile, "exposed_wait_ms", last_rank=late)
-        text = f"Rank {late} is the slowest: the other ranks wait {{0}} per step for it; without exposed communication"
-        return symptom(
-            say(f"{text} its step takes {{1}}.", waited, measure(profile, "rank_time_ms", of="own", rank=late))
+        times = (measure(profile, "rank_time_ms", of="own", rank=rank) for rank in (slowest, late))
+        text = (
+            f"Rank {late} arrives last at the collectives: the other ranks wait {{0}} per step for it. Without exposed"
+            f" communication rank {slowest} takes longest, {{1}} per step; rank {late} takes {{2}}."
         )
+        return symptom(say(text, waited, *times))
     facts = measure(profile, "rank_time_ms", of="own", rank=slowest), measure(profile, "rank_spread_pct", of="own")
     text = f"Without exposed communication rank {slowest} takes longest, {{0}} per step; the ranks differ by {{1}}."
     apart = spread_pct(own) >= profile.thresholds["rank_spread_pct"]

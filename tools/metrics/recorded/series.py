@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
@@ -77,15 +77,22 @@ def _part(series: RunSeries, part: str, rank: int) -> pd.Series[float]:
 
 @metric("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
 def profiled_excess_pct(profile: Profile) -> Measurement:
-    """Extra time of the profiled steps over the usual step (medians of the slowest rank)."""
+    """Extra time of the profiled steps over the usual ones: medians of the slowest rank of each step."""
     series = run_series(profile)
-    if series.captured.empty:
+    ranks = sorted(set(series.captured["rank"]) & set(series.usual["rank"]))
+    profiled, usual = (_slowest_of_each(table, ranks) for table in (series.captured, series.usual))
+    if profiled.empty or usual.empty:
         raise UsageError("no profiled step is among the recorded ones")
-    table = series.captured
-    if (table["rank"] == series.slowest_rank).any():
-        table = table[table["rank"] == series.slowest_rank]
-    value = 100.0 * (float(table["wall_ms"].median()) / series.median_ms - 1.0)
-    return _of_steps(series, value, table, "profiled steps", series.ranks, sorted(table["step"].unique()))
+    value = 100.0 * (float(profiled.median()) / float(usual.median()) - 1.0)
+    table = series.captured[series.captured["rank"].isin(ranks)]
+    selector = "profiled and usual steps, longest rank of each"
+    return _of_steps(series, value, table, selector, tuple(map(int, ranks)), profiled.index)
+
+
+def _slowest_of_each(table: pd.DataFrame, ranks: Collection[int]) -> pd.Series[float]:
+    """Time of the slowest of these ranks by step, of the steps that are there of all of them."""
+    own = table[table["rank"].isin(ranks)].groupby("step")["wall_ms"]
+    return own.max()[own.count() == len(ranks)]
 
 
 @metric("%", "unprofiled step time variation", "How much does the unprofiled step time vary?")
