@@ -59,7 +59,8 @@ def _spent_parts(diagnosis: Diagnosis, found: CauseRecord, ranks: frozenset[int]
     named = {str(each.arguments.get("part")) for each in diagnosis.evidence if each.id in found.evidence}
     if not diagnosis.breakdown:
         return frozenset(named & {*PARTS})
-    possible = named & {*PARTS} or parts_of(found.cause)
+    known = parts_of(found.cause)
+    possible = (named & {*PARTS} or known) | known & {"exposed_communication"}  # where others wait for a late rank
     sizes_ms = {part: _size_ms(diagnosis, part, ranks) for part in possible}
     least_ms = min(found.impact_ms_per_step, max(sizes_ms.values(), default=0.0))
     return frozenset(part for part, size_ms in sizes_ms.items() if size_ms >= least_ms and size_ms > 0)

@@ -181,3 +181,12 @@ def test_where_no_step_was_split_into_parts_only_the_evidence_names_one() -> Non
         edge = edge_of(widened(evidence, 30.0).model_copy(update={"breakdown": []}), CAUSE)
         assert edge is not None
         assert edge.parts == parts
+
+
+def test_a_straggler_spends_its_own_part_and_what_the_others_wait_in_communication() -> None:
+    found = diagnosis().causes[0].model_copy(update={"cause": "straggler", "mechanism": None, "evidence": [HOST]})
+    row = diagnosis().breakdown[0].model_copy(update={"step": None, "host_ms": 40.0})
+    other = row.model_copy(update={"rank": 1, "exposed_communication_ms": 45.0})
+    edge = edge_of(diagnosis().model_copy(update={"causes": [found], "breakdown": [row, other]}), "straggler")
+    assert edge is not None
+    assert edge.parts == {"host", "exposed_communication"}
