@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_agent.session import Shown
 
 CELL_LIMIT = 120
+WRAPPED_LIMIT = 1000  # of a cell that is shown in several lines
 OVERLAY_PCT, OVERLAY_CELLS, FRAME_CELLS = 96, 130, 4  # of an overlay's width, as in chat.tcss, and its frame
 CLOSES = "Esc closes"
 AGREES = "Measured again just now: it equals the stored figure."
@@ -60,10 +61,11 @@ class Table(DataTable[Text]):
 
         left_out: tuple[str, ...]
 
-    def __init__(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
+    def __init__(self, columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], wrap: bool = False) -> None:
         super().__init__(zebra_stripes=True, cursor_type="row")
         self._names = tuple(one_line(column, CELL_LIMIT) for column in columns)
-        self._cells = tuple(tuple(one_line(cell, CELL_LIMIT) for cell in row) for row in rows)
+        limit, self._wrap = (WRAPPED_LIMIT if wrap else CELL_LIMIT), wrap
+        self._cells = tuple(tuple(one_line(cell, limit) for cell in row) for row in rows)
         self._drawn_for = 0
 
     def on_mount(self) -> None:
@@ -78,13 +80,13 @@ class Table(DataTable[Text]):
         if width < 1 or width == self._drawn_for:
             return
         self._drawn_for, row = width, self.cursor_row
-        table = fitted(self._names, self._cells, width, "..." if self.app.has_class("-ascii") else "…")
+        table = fitted(self._names, self._cells, width, "..." if self.app.has_class("-ascii") else "…", wrap=self._wrap)
         self.clear(columns=True)
         self.header_height = table.header_lines
         for column in table.columns:
             self.add_column(Text(column))
         for cells in table.rows:
-            self.add_row(*map(Text, cells))
+            self.add_row(*map(Text, cells), height=max((cell.count("\n") + 1 for cell in cells), default=1))
         self.move_cursor(row=row)
         self.post_message(self.Fitted(table.left_out))
 
@@ -115,7 +117,7 @@ class TableScreen(Overlay):
     """A table; where rows stand for ids, Enter opens one."""
 
     def __init__(self, view: TableView) -> None:
-        super().__init__(view.title, Table(view.columns, view.rows))
+        super().__init__(view.title, Table(view.columns, view.rows, view.wrap))
         self._identifiers = view.identifiers
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:

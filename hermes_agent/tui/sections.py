@@ -143,12 +143,16 @@ DETAILS = (comparison, causes, advice, cases, checks, notes)  # after the headli
 
 @dataclass(frozen=True)
 class TableView:
-    """A table. ``identifiers`` holds the id that Enter opens on each row; empty when rows open nothing."""
+    """A table. ``identifiers`` holds the id that Enter opens on each row; empty when rows open nothing.
+
+    ``wrap``: its texts are shown whole, in several lines.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     identifiers: tuple[str, ...] = ()
+    wrap: bool = False
 
 
 def evidence_table(diagnosis: Diagnosis) -> TableView:
@@ -158,7 +162,7 @@ def evidence_table(diagnosis: Diagnosis) -> TableView:
         arguments = ", ".join(f"{name}={value}" for name, value in each.arguments.items() if value is not None)
         rows.append((each.id, each.metric, f"{each.value:.6g}", each.unit, arguments, each.source.selector))
     columns = ("id", "metric", "value", "unit", "arguments", "from")
-    return TableView("Figures cited (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows))
+    return TableView("Figures cited (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows), wrap=True)
 
 
 def check_table(diagnosis: Diagnosis) -> TableView:
@@ -169,7 +173,7 @@ def check_table(diagnosis: Diagnosis) -> TableView:
         result = missing if each.status == "cannot_answer" else " ".join(each.text)
         rows.append((each.analyzer, plain(each.status), result))
     columns = ("check", "outcome", "result")
-    return TableView("Checks (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows))
+    return TableView("Checks (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows), wrap=True)
 
 
 def rank_table(diagnosis: Diagnosis) -> TableView:

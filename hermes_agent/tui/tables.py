@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,8 +40,10 @@ def folded(text: str, width: int, ellipsis: str = "…") -> str:
     return text[:head] + ellipsis + text[len(text) - (room - head) :]
 
 
-def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, ellipsis: str = "…") -> FittedTable:
-    """The table in ``width`` cells as far as its figures allow."""
+def fitted(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, ellipsis: str = "…", *, wrap: bool = False
+) -> FittedTable:
+    """The table in ``width`` cells as far as its figures allow; with ``wrap`` texts are broken, not folded."""
     kept = list(range(len(columns)))
     if _needed(columns, rows, kept) > width:
         zeros = [
@@ -76,13 +79,17 @@ def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, el
         tuple(_header(columns[each], cells, ellipsis) for each, cells in zip(kept, widths, strict=True)),
         tuple(
             tuple(
-                row[each] if figure else folded(row[each], cells, ellipsis)
+                row[each] if figure else _text(row[each], cells, ellipsis, wrap)
                 for each, cells, figure in zip(kept, widths, figures, strict=True)
             )
             for row in rows
         ),
         left_out,
     )
+
+
+def _text(text: str, cells: int, ellipsis: str, wrap: bool) -> str:
+    return textwrap.fill(text, cells, break_on_hyphens=False) if wrap else folded(text, cells, ellipsis)
 
 
 def _needed(columns: Sequence[str], rows: Sequence[Sequence[str]], kept: Sequence[int]) -> int:

@@ -39,6 +39,13 @@ def test_rank_0_is_no_zero() -> None:
     assert table.rows == (("0", "0", "12.50"),)
 
 
+def test_a_wrapped_text_loses_nothing_and_fits() -> None:
+    result = "too few steps: 3 of at least 8, so 12.5 ms [E7] cannot be judged. " * 3
+    table = fitted(("check", "result"), (("step_time.trend", result),), 40, wrap=True)
+    assert table.rows[0][1].split() == result.split()
+    assert max(map(len, table.rows[0][1].split("\n"))) <= 40 - len("step_time.trend") - 2 * PADDING
+
+
 def test_dates_and_figures_with_units_stay_whole() -> None:
     row = ("458824c9", "a very long title of a run " * 3, "2026-11-22 22:19", "12.5 ms", "/" + "path" * 20)
     table = fitted(("id", "run", "last used", "took", "paths"), (row,), 72)
