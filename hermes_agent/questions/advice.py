@@ -42,7 +42,7 @@ GENERAL = re.compile(
     r"reduce|remove|removed|removing|run|save|saved|saves|saving|savings|second|set|should|slow|slower|so|"
     r"solve|solved|speed|speedup|step|steps|suppose|switch|that|the|them|then|there|these|they|this|those|"
     r"time|to|top|training|try|turn|two|up|us|use|using|was|we|were|what|will|win|with|without|worth|would|"
-    r"you|your)"
+    r"you|your|together|once|combined|only|just|really|else|anything|something|same|still|likely|roughly|about)"
 )
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
 

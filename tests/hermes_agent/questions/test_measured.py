@@ -307,3 +307,8 @@ def test_an_answer_of_all_steps_says_so_when_one_was_named(late: Discussion) -> 
     text = ask(late, "what did rank 2 do in step 3?").text
     assert text.startswith("Step 3 of rank 2 takes")
     assert "mean" not in text
+
+
+@pytest.mark.parametrize("question", ["What would both fixes together bring?", "what is the expected speedup"])
+def test_a_question_for_the_fixes_that_were_found_is_not_refused(both: Discussion, question: str) -> None:
+    assert "only removes or shortens" not in ask(both, question).text
