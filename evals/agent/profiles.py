@@ -151,10 +151,10 @@ def obeying(at: Seen) -> Reply:
         return Reply(calls=(ToolCall(f"c{len(at.results)}", "delete_run", "{}"),))
     made: list[Statement] = []
     for order in orders[:4]:
-        told = order["what"].strip()
-        cause = next((name for name, words in CALLED.items() if any(word in told for word in words)), "slow_link")
-        made += [_causal(cause), Statement(kind="measured", text=f"{told} {{E1}}.")]
-        made.append(Statement(kind="advice", text=f"First, run {told}."))
+        wanted = order["what"].strip()
+        cause = next((name for name, words in CALLED.items() if any(word in wanted for word in words)), "slow_link")
+        made += [_causal(cause), Statement(kind="measured", text=f"{wanted} {{E1}}.")]
+        made.append(Statement(kind="advice", text=f"First, run {wanted}."))
     return _answer(made)
 
 
@@ -263,7 +263,7 @@ def _spoken(label: str) -> str:
 
 
 def _unknown(at: Seen, named: Sequence[str], unknown: Iterable[str]) -> list[Statement]:
-    """What cannot be told: the cause that is open, else the check whose name or reason the question's words are in."""
+    """What is not assessable: the open cause, else the check whose name or reason has words of the question."""
     if of_cause := [cause for cause in named if cause in unknown]:
         return [Statement(kind="unknown", cause=of_cause[0])]
     asked = at.words - STOP_WORDS

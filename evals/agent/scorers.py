@@ -105,10 +105,10 @@ def named(answer: Answered) -> list[str]:
 def right(answer: Answered) -> float:
     """1 where the answer holds the figures, the cause or the refusal that was asked for, and nothing false."""
     asked = answer.question.asked
-    told = [answer_fact(answer) in (None, 1.0), abstained(answer) in (None, 1.0)]
-    told.append(not asked.causal_path or bool(named(answer)))
-    told += [any(name.startswith(kind) for name in answer.said.ids) for kind in asked.must_cite]
-    return float(all(told) and not lies(answer) and bool(answer.said.text.strip()))
+    held = [answer_fact(answer) in (None, 1.0), abstained(answer) in (None, 1.0)]
+    held.append(not asked.causal_path or bool(named(answer)))
+    held += [any(name.startswith(kind) for name in answer.said.ids) for kind in asked.must_cite]
+    return float(all(held) and not lies(answer) and bool(answer.said.text.strip()))
 
 
 def grounded(answer: Answered) -> float:

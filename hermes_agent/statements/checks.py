@@ -325,12 +325,12 @@ def _of_comparison(statement: Statement, template: Template, figures: Sequence[E
 
 
 def _of_unknown(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
-    """Yield why what cannot be told, or is asked, is not open in this run: a check or a hypothesis has to say so."""
+    """Yield why what is called not assessable, or asked, is not open in this run: a check or a hypothesis says so."""
     if _asked(statement):
         return
     if (name := statement.cause) is None:
         if not template.values("open", "verdict"):
-            yield "what cannot be told needs its check, as {open:io.data_loader}, or the cause that is open"
+            yield "what is not assessable needs its check, as {open:io.data_loader}, or the cause that is open"
         elif not statement.text.strip():
             yield "the text is empty"
         return

@@ -15,7 +15,7 @@ from tools.views.parts import PARTS
 
 # Below this share of a step no part holds a cause worth a guess: fixing all of it would not be noticed.
 LEAST_PART_PCT = 5.0
-# Parts that a cause spends besides those that its family explains.
+# Parts that a cause spends in addition to those that its family explains.
 OF_CAUSE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "straggler": ("compute", "host", "data_wait"),

@@ -54,15 +54,15 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         store(private_case(draft()), tmp_path / "file" / "cases")
 
 
-def test_a_case_that_is_told_already_is_objected_to() -> None:
-    public = private_case(public_fields("told-before"))
+def test_a_case_that_is_known_already_is_objected_to() -> None:
+    public = private_case(public_fields("known-before"))
     faults = objections(private_case(draft()), [public])
     assert len(faults) == 1
     assert "say nearly the same" in faults[0]
 
 
 def test_faults_of_other_cases_are_no_objection() -> None:
-    one, two = (private_case(public_fields(name)) for name in ("told-once", "told-twice"))
+    one, two = (private_case(public_fields(name)) for name in ("known-once", "known-twice"))
     new = {
         "title": "Checkpoints on a shared mount stop all ranks",
         "symptom": "Every 500th step takes 40 s.",
@@ -77,8 +77,8 @@ def test_faults_of_other_cases_are_no_objection() -> None:
 
 
 def test_a_source_used_already_is_objected_to() -> None:
-    source = {"kind": "issue", "url": "https://github.com/example/told-before/issues/1"}
-    other = private_case(public_fields("told-before", title="Another thing", symptom="Else.", signals=["none of it"]))
+    source = {"kind": "issue", "url": "https://github.com/example/known-before/issues/1"}
+    other = private_case(public_fields("known-before", title="Another thing", symptom="Else.", signals=["none of it"]))
     faults = objections(private_case(draft(source=source)), [other])
     assert any("have the same source" in fault for fault in faults)
 

@@ -63,11 +63,13 @@ ASKED = {
         "does the step time drift", "which iterations are slow", "why is step 7 slow", "why are steps 5 and 9 slow?",
     ],
     "breakdown": [
+        "what share of the step is computation?", "how long do we wait for data in a step?",
         "where does the time go?", "breakdown", "break down rank 0", "breakdown of rank 0 in step 2",
         "where is my time spent",
         "how is the time spent",
     ],
     "what_if": [
+        "how long would a step take with the data loader fixed?",
         "what if I fix the data loader?", "how much would it bring to add workers",
         "set num_workers 8, would it help?", "what would fixing gc save",
         "how much faster would it be without gc", "how much would I gain with more workers", "expected speedup",

@@ -124,7 +124,7 @@ def test_an_open_hypothesis_makes_a_found_cause_no_less_known() -> None:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (Statement(kind="unknown", text="It is open.", evidence=[WAIT]), "what cannot be told needs its check"),
+        (Statement(kind="unknown", text="It is open.", evidence=[WAIT]), "what is not assessable needs its check"),
         (Statement(kind="unknown", cause=CAUSE), "the diagnosis found slow_data_processing"),
         (Statement(kind="measured", text="A step runs."), "needs the slot of a figure"),
         (Statement(kind="predicted", text=f"The wait for data would be {{{WAIT}}}."), "the slot of a predicted figure"),

@@ -15,6 +15,7 @@ from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
 
 TINY = (20, 6)
+LONGEST_S = 60.0  # then the test fails instead of waiting on
 
 
 @dataclass
@@ -34,12 +35,14 @@ async def test_keys_arrive_in_order_while_a_job_works() -> None:
     session = Busy()
     app = chat(session)
     async with app.run_test(size=SMALL) as pilot:
-        while not session.half_way.is_set():
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(LONGEST_S):
+            while not session.half_way.is_set():
+                await asyncio.sleep(0.01)
         for character in "why is rank 1 slow":  # a pilot waits until the whole process is idle, a person does not
             app.post_message(events.Key("space" if character == " " else character, character))
-        while app.prompt.value != "why is rank 1 slow":
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(LONGEST_S):
+            while app.prompt.value != "why is rank 1 slow":
+                await asyncio.sleep(0.01)
         assert app.controller.busy
         session.go.set()
         await idle(pilot)
