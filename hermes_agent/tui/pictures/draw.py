@@ -9,8 +9,8 @@ from textual.content import Content
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import BreakdownRow
 from hermes_agent.model.display import PART_TITLES, plain
+from hermes_agent.report.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
 from hermes_agent.tui.messages import Glyphs
-from hermes_agent.tui.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
 
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
 LONG_STYLE = "$text-warning bold"

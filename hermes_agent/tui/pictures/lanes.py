@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from hermes_agent.tui.pictures.data import NO_STEPS, PARTS, Lane, Lanes
+from hermes_agent.report.pictures.data import NO_STEPS, PARTS, Lane, Lanes
 from tools.errors import UsageError
 from tools.views.parts import breakdown
 from tools.views.profile import Profile

@@ -12,8 +12,9 @@ from textual.content import Content
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.display import plain
+from hermes_agent.report.pictures import data
 from hermes_agent.tui.messages import Glyphs
-from hermes_agent.tui.pictures import data, draw
+from hermes_agent.tui.pictures import draw
 from tools.errors import UsageError
 from tools.knowledge.thresholds import Thresholds
 

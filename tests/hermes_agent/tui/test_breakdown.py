@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_agent.report.pictures.data import PARTS
 from hermes_agent.tui.messages import ASCII, UNICODE
-from hermes_agent.tui.pictures.data import PARTS
 from hermes_agent.tui.pictures.draw import ROWS_SHOWN, cells, stacked
 from tests.hermes_agent.tui.fake_session import row
 

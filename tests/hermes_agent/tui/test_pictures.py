@@ -12,9 +12,10 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
 from hermes_agent.questions.material import never
+from hermes_agent.report.pictures import data
 from hermes_agent.session import Session
 from hermes_agent.tui.messages import ASCII, UNICODE, Glyphs
-from hermes_agent.tui.pictures import data, draw
+from hermes_agent.tui.pictures import draw
 from hermes_agent.tui.pictures.lanes import BINS, lanes
 from hermes_agent.tui.pictures.registry import PICTURES, Source, picture_for
 from tests.hermes_agent.tui.fake_session import critical_path, diagnosis, row
