@@ -124,6 +124,7 @@ class Settings(_Section):
     files: tuple[Path, ...] = ()  # the files read, the most specific first
     endpoint_from: str = "default"  # the file or variable that named the endpoint
     spans_file: Path | None = None  # in the user's state folder; set with ``llm.spans``
+    runs_file: Path | None = None  # of the registered runs, in the user's configuration folder
     notes: tuple[str, ...] = ()  # sentences about settings and keys that were not taken
 
     @classmethod
@@ -159,6 +160,7 @@ class Settings(_Section):
         if settings.llm.spans != "off":
             spans = sources.xdg_folder(env, "XDG_STATE_HOME", ".local/state") / "spans.jsonl"
         placed = {"cache_dir": cache, "cases": settings.cases.placed(cwd, env), "spans_file": spans}
+        placed["runs_file"] = sources.user_folder(env) / "runs.json"
         return settings.model_copy(update={**placed, "api_key": key, "notes": tuple(filter(None, notes))})
 
     @classmethod

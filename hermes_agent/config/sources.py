@@ -75,7 +75,8 @@ SHORT_NAMES = {f"{PREFIX}CASES_DIR": ("cases", "private_dir")}
 SECTIONS = (f"{PREFIX}LLM_", f"{PREFIX}BUDGET_", f"{PREFIX}CASES_")
 NOT_SETTINGS = (KEY_VARIABLE, EMBEDDING_KEY_VARIABLE, f"{PREFIX}ASCII", f"{PREFIX}RUN_FOLDER")
 TYPO = 0.8  # similarity (difflib) from which a variable outside the sections counts as a misspelt setting
-_DERIVED = frozenset({"api_key", "files", "endpoint_from", "notes"})  # results of loading, not for the user to set
+# Results of loading, not for the user to set.
+_DERIVED = frozenset({"api_key", "files", "endpoint_from", "notes", "runs_file"})
 _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
 # Settings that decide where data or keys go: taken from the user's own file or the environment, never from a project's.
 _USER_ONLY = (
