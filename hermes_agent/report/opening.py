@@ -233,7 +233,7 @@ def _unexplained(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return []
     parts = ranking.unexplained
     pieces = " and ".join(f"{{{index}}} ({PART_TITLES[part]})" for index, part in enumerate(parts))
-    needed = f"; to find out, record {NEEDED[parts[0]]}" if ranking.needs != NEEDED[parts[0]] else ""
+    needed = f"; to find out, record {NEEDED[parts[0]]}" if ranking.verdict != "inconclusive" else ""
     verb = "is" if len(parts) == 1 else "are"
     text = f"{pieces} of the step {verb} not explained by any cause{needed}."
     return [Sentence(text, tuple(_share(profile, part) for part in parts))]
@@ -242,4 +242,4 @@ def _unexplained(profile: Profile, ranking: Ranking) -> list[Sentence]:
 def _open_verdict(ranking: Ranking) -> list[Sentence]:
     if ranking.verdict != "inconclusive":
         return []
-    return [Sentence(f"Inconclusive because {ranking.why}; to settle it, record {ranking.needs}.")]
+    return [Sentence(f"Inconclusive because {ranking.why}; what would settle it: {ranking.needs}.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
@@ -65,7 +66,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "routes": Section("Deep looks, where the time is", tuple(map(_route, diagnosis.routes))),
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
         "ranks": rank_groups(diagnosis.run.screening),
-        "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
+        "checks": Section("Checks", _checks(diagnosis.checks)),
         "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
         "notes": Section("Notes", tuple(Item("-", "", note) for note in notes_of(diagnosis))),
     }
@@ -198,11 +199,17 @@ def _change(item: AdviceRecord) -> Item:
     return Item(item.id, item.optimization, about, tuple(filter(None, lines)))
 
 
-def _check(check: CheckRecord) -> Item:
-    said = " ".join(check.text)
-    if check.status == "cannot_answer":
-        said = f"not assessable: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
-    return Item(f"{MARKS[check.status]:>3}", check.analyzer, f": {said}")
+def _checks(checks: Sequence[CheckRecord]) -> tuple[Item, ...]:
+    """Each check with what it says; those that cannot answer for the same reason stand together, at the first one."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for check in checks:
+        said = " ".join(check.text)
+        if check.status == "cannot_answer":
+            said = f"not assessable: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
+        together.setdefault((check.status, said), []).append(check.analyzer)
+    return tuple(
+        Item(f"{MARKS[status]:>3}", ", ".join(names), f": {said}") for (status, said), names in together.items()
+    )
 
 
 def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -100,7 +100,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
     open_leads = leads(profile, ordered_causes, judged, open_places)
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
-    return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained, open_leads)
+    deciding = next((lead.decide_by for lead in open_leads if judged.open_place and lead.decide_by), judged.needs)
+    return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, deciding, unexplained, open_leads)
 
 
 def _sharing(profile: Profile, removed: Sequence[RankedCause]) -> set[tuple[int, int]]:

@@ -138,11 +138,15 @@ MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict; ``why`` is a clause without figures, ``needs`` what would settle it ("" when it is settled)."""
+    """The verdict; ``why`` is a clause without figures, ``needs`` what would settle it ("" when it is settled).
+
+    ``open_place``: it is open what happens in a place of the step, so the largest lead knows what settles it.
+    """
 
     verdict: Verdict
     why: str
     needs: str = ""
+    open_place: bool = False
 
 
 def judge(
@@ -175,7 +179,7 @@ def judge(
         return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
     if sure or any(lost >= limits["cause_share_pct"] for lost in certain):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
-        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks), steps_marked(profile.run))
     if any(each.impact_pct >= limits["cause_share_pct"] for each in open_places):
         return Judgement("inconclusive", "a rank is late, and what delays it was not recorded", HOST_RECORDS)
     return _without_cause(profile, causes, checks, unexplained)
@@ -187,7 +191,7 @@ def _without_cause(
     """Healthy, unless something speaks against it that no cause was found for, or was not observed."""
     if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
         why = "much of the step is not computation, and no check explains it"
-        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks), steps_marked(profile.run))
     if _unsteady(profile, causes):
         why = "some steps take much longer than the median step, and no cause explains them"
         return Judgement("inconclusive", why, STEADY)

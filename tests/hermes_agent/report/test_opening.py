@@ -16,7 +16,7 @@ from tools.analyzers.registry import all_checks
 from tools.findings import Sentence
 from tools.judgement.lead import Lead, Place
 from tools.judgement.ranking import ranking
-from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS
 from tools.metrics.registry import measure
 from tools.run.model import Device, Layout
 from tools.views.profile import Profile
@@ -151,7 +151,7 @@ def test_a_large_part_that_no_cause_explains_is_shown_with_its_figure_and_what_t
     record = next(each for each in diagnosis.evidence if dict(each.arguments) == {"part": "idle"})
     assert 69 < record.value < 71
     assert f"{record.value:.1f} % [{record.id}] (idle with queued kernels) of the step is not explained" in said
-    assert NEEDED["idle"] in " ".join(diagnosis.answer)
+    assert f"what would settle it: {diagnosis.leads[0].decide_by}." in " ".join(diagnosis.answer)
     assert diagnosis.verdict == "inconclusive"
 
 

@@ -14,7 +14,7 @@ from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tests.tools.judgement.answers import clean, found
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
-from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
+from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, STEADY, unexplained_parts
 from tools.run.model import CutTrace, Run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
@@ -63,7 +63,7 @@ def test_a_large_part_that_nothing_explains_rules_out_healthy_and_says_what_to_r
     result = rank_causes(profile_of(computing(0.8)), [clean("io.data_loader")])
     assert result.verdict == "inconclusive"
     assert result.unexplained == ("idle",)
-    assert result.needs == NEEDED["idle"]
+    assert result.needs == result.leads[0].decide_by == "stream synchronisation events (enable_cuda_sync_events=True)"
 
 
 def test_a_part_stays_open_next_to_a_problem_of_another_kind() -> None:
