@@ -42,10 +42,7 @@ def write_whole(path: Path, text: str, overwrite: bool, command: str) -> str:
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
-            if overwrite:
-                made.replace(path)
-            else:
-                path.hardlink_to(made)  # fails where the file came to be meanwhile
+            _put(made, path, overwrite)
         finally:
             made.unlink(missing_ok=True)
     except FileExistsError:
@@ -53,6 +50,19 @@ def write_whole(path: Path, text: str, overwrite: bool, command: str) -> str:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}; name another file.") from error
     return f"{'Replaced' if existed and overwrite else 'Wrote'} {path}."
+
+
+def _put(made: Path, path: Path, overwrite: bool) -> None:
+    """Rename a finished file; raises FileExistsError where its name is taken. Works without hard links (FAT, NFS)."""
+    if overwrite:
+        made.replace(path)
+        return
+    path.touch(exist_ok=False)  # takes the name in one step: O_CREAT | O_EXCL
+    try:
+        made.replace(path)
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def write_report(diagnosis: Diagnosis, argument: str) -> str:
