@@ -36,6 +36,11 @@ def plain(identifier: str) -> str:
     return identifier.replace("_", " ")
 
 
+def family_title(family: str) -> str:
+    """A family of causes, or of work on the critical path: ``data input``."""
+    return FAMILY_TITLES.get(family, plain(family))
+
+
 def cause_title(cause: str, mechanism: str | None) -> str:
     """A cause within a sentence, by its mechanism where one is known: ``heavy data transforms``."""
     return _name(cause, mechanism).phrase

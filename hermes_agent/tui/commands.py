@@ -29,7 +29,10 @@ NO_BREAKDOWN = (
 
 @dataclass(frozen=True)
 class Command:
-    """One command; ``argument`` is its name in the help, in brackets when optional, ``words`` completes it."""
+    """One command; ``argument`` is its name in the help, in brackets when optional, ``words`` completes it.
+
+    One that ``waits`` is about the run under discussion: typed while a run is opened, it is about that one.
+    """
 
     name: str
     argument: str
@@ -37,6 +40,7 @@ class Command:
     topic: str
     act: Callable[[HermesChat, str], None]
     words: Callable[[HermesChat, str], list[str]] = lambda chat, argument: []
+    waits: bool = True
 
     @property
     def usage(self) -> str:
@@ -62,7 +66,9 @@ def run_command(chat: HermesChat, line: str) -> None:
         raise UsageError(f"There is no command /{name}; /help lists the commands.")
     if command.needs_argument and not argument.strip():
         raise UsageError(f"/{command.name} needs an argument: {command.usage}.")
-    command.act(chat, argument.strip())
+    act = partial(command.act, chat, argument.strip())
+    if not command.waits or not chat.controller.held(line, act):
+        act()
 
 
 def suggestions(chat: HermesChat, line: str) -> list[Suggestion]:
@@ -184,15 +190,23 @@ def _picture(picture: Picture) -> Command:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", "Runs", _open, completion.paths),
-    Command("demo", "", "diagnose the bundled recorded run", "Runs", _demo),
-    Command("runs", "", "list the open runs", "Runs", lambda chat, _: chat.controller.list_runs()),
+    Command(
+        "open",
+        "PATH...",
+        "diagnose a trace, a folder with traces, or a URL",
+        "Runs",
+        _open,
+        completion.paths,
+        waits=False,
+    ),
+    Command("demo", "", "diagnose the bundled recorded run", "Runs", _demo, waits=False),
+    Command("runs", "", "list the open runs", "Runs", lambda chat, _: chat.controller.list_runs(), waits=False),
     Command("compare", "@A @B", "what changed from one open run to another", "Runs", _compare, completion.runs),
     Command("attach", "PATH...", "diagnose the run again with more of its files", "Runs", _attach, completion.paths),
     Command(
         "skip", "", "go on without the file that was asked for", "Runs", lambda chat, _: chat.controller.attach(())
     ),
-    Command("sessions", "[ID]", "list the kept sessions, or open one again", "Runs", _sessions),
+    Command("sessions", "[ID]", "list the kept sessions, or open one again", "Runs", _sessions, waits=False),
     Command("causes", "", "show the ranked causes", "Findings", _say("No cause was found.", sections.causes)),
     Command(
         "hypotheses",
@@ -230,6 +244,7 @@ COMMANDS: tuple[Command, ...] = (
         "Files",
         lambda chat, argument: chat.controller.kept.export(argument),
         completion.paths,
+        waits=False,
     ),
     Command("copy", "", "copy the last answer, or the diagnosis", "Files", lambda chat, _: chat.controller.copy_last()),
     Command(
@@ -239,9 +254,10 @@ COMMANDS: tuple[Command, ...] = (
         "Chat",
         lambda chat, name: chat.controller.choose_theme(name),
         completion.themes,
+        waits=False,
     ),
-    Command("help", "", "commands and keys", "Chat", _help),
-    Command("quit", "", "leave the chat", "Chat", lambda chat, _: chat.controller.leave()),
+    Command("help", "", "commands and keys", "Chat", _help, waits=False),
+    Command("quit", "", "leave the chat", "Chat", lambda chat, _: chat.controller.leave(), waits=False),
 )
 
 KEYS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 HANDLE = re.compile(r"R\d+")
 
 
+@dataclass(frozen=True)
+class Held:
+    """A line typed while a run is opened, and what it does once that run is there."""
+
+    opening: Job[Any]
+    text: str
+    act: Callable[[], None]
+
+
 class Controller:
     """The work and the open runs of the chat; used from the app's own thread only."""
 
@@ -53,7 +62,8 @@ class Controller:
         self._shown_job: Job[Any] | None = None  # the job of that progress
         self._answers: dict[object, AnswerMessage] = {}
         self._last_text = ""
-        self._held: list[tuple[Job[Any], str]] = []  # questions asked while a run is opened
+        self._held: list[Held] = []  # typed while a run is opened
+        self._releasing = False
         app.panel.draw(self._progress)
 
     def guarded(self, act: Callable[[], None]) -> None:
@@ -181,9 +191,7 @@ class Controller:
             path = Path(name).expanduser()
             self.open(path.name, lambda: self._app.openings.path((path,)), then=question)
             return
-        if not name and (opening := self._opening()) is not None:
-            self._held.append((opening, question))
-            self._app.conversation.say(f"{opening.title.capitalize()} comes first; this is then asked about that run.")
+        if not name and self.held(question, lambda: self._answer(self.runs.current, question)):
             return
         run = self.runs.named(name)
         if name and not question:
@@ -191,20 +199,27 @@ class Controller:
             return
         self._answer(run, question)
 
-    def _opening(self) -> Job[Any] | None:
-        """The last diagnosis that runs or waits: a question typed meanwhile is meant for its run."""
+    def held(self, text: str, act: Callable[[], None]) -> bool:
+        """Keep what was typed back while a run is opened, which it is meant for; return whether one is."""
         jobs = [*((self._job,) if self._job else ()), *self._waiting]
-        return next((job for job in reversed(jobs) if job.opens), None)
+        opening = next((job for job in reversed(jobs) if job.opens), None)
+        if opening is None or self._releasing:
+            return False
+        self._held.append(Held(opening, text, act))
+        self._app.conversation.say(f"{opening.title.capitalize()} comes first; this is then about that run.")
+        return True
 
-    def _ask_held(self, opening: Job[Any], opened: bool) -> None:
-        """Ask what was typed while a run was opened, about that run and no other."""
-        questions = [text for job, text in self._held if job is opening]
-        self._held = [each for each in self._held if each[0] is not opening]
-        for text in questions:
+    def _release(self, opening: Job[Any], opened: bool) -> None:
+        """Act on what was typed while a run was opened, about that run and no other."""
+        ready = [each for each in self._held if each.opening is opening]
+        self._held = [each for each in self._held if each.opening is not opening]
+        self._releasing = True
+        for each in ready:
             if opened:
-                self._answer(self.runs.current, text)
+                self.guarded(each.act)
             else:
-                self._app.conversation.say(f"Not asked, because the run was not opened: {text}")
+                self._app.conversation.say(f"Not done, because the run was not opened: {each.text}")
+        self._releasing = False
 
     def _answer(self, run: OpenRun, question: str) -> None:
         """Answer a question about a run."""
@@ -359,6 +374,6 @@ class Controller:
         if job is self._job:
             self._job = None
         if job.opens:
-            self._ask_held(job, opened=message.take is not None)
+            self._release(job, opened=message.take is not None)
         self._next()
         self.tick()

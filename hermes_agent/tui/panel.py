@@ -16,7 +16,7 @@ from textual.widgets import Static
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model import events
 from hermes_agent.model.diagnosis import CauseRecord, HypothesisRecord
-from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
+from hermes_agent.model.display import cause_heading, cause_title, family_title, plain, rank_list
 from hermes_agent.model.events import CauseRanked, Event, Stage
 from hermes_agent.tui.messages import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
@@ -120,7 +120,7 @@ def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
             lines.append(Content.assemble("  ", outside(progress.detail).stylize(MUTED)))
         checks = sorted((check for check in progress.checks if check.stage is stage), key=lambda each: each.family)
         for family, members in groupby(checks, key=lambda each: each.family):
-            lines.append(Content(f"  {FAMILY_TITLES.get(family, plain(family))}").stylize(MUTED))
+            lines.append(Content(f"  {family_title(family)}").stylize(MUTED))
             for each in members:
                 name = clean(plain(each.name.partition(".")[2] or each.name))
                 lines.append(Content.assemble("  ", (glyphs.mark(each.status), STATUS_STYLES[each.status]), f" {name}"))
@@ -134,9 +134,10 @@ def ranked(progress: Progress) -> Content:
     lines = [Content("Causes").stylize("bold")]
     for place, cause in enumerate(progress.causes, start=1):
         where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
-        facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %{where}"
+        facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %"
         title = cause_heading(cause.cause, cause.mechanism)
-        lines.append(Content.assemble(f"{place}. {title}\n", (facts, "$text-warning")))
+        family = f"\n   {family_title(cause.family)}{where}"
+        lines.append(Content.assemble(f"{place}. {title}\n", (facts, "$text-warning"), (family, MUTED)))
     if not progress.causes:
         lines.append(Content("none found" if progress.over else "not ranked yet").stylize(MUTED))
     return Content("\n").join(lines)

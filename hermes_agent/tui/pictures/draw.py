@@ -8,7 +8,7 @@ from textual.content import Content
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import BreakdownRow
-from hermes_agent.model.display import PART_TITLES, plain
+from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.report.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
 from hermes_agent.tui.messages import Glyphs
 
@@ -195,7 +195,7 @@ def _shade(heat: Heat, ranks: Sequence[int], steps: Sequence[int], low: float, s
 
 def path(found: CriticalPath, width: int, glyphs: Glyphs) -> Content:
     """Return one bar per family of work: its time on the critical path, and what the step loses without it."""
-    named = [plain(share.family) for share in found.shares]
+    named = [family_title(share.family) for share in found.shares]
     widest = max(map(len, named), default=0) + 1
     figures = [(f"{share.ms:>9.1f} ms", _saved(share.saved_ms)) for share in found.shares]
     bar_cells = max(width - widest - max((len(a) + len(b) for a, b in figures), default=0), LEAST_CELLS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from textual.content import Content
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.display import plain
+from hermes_agent.model.display import family_title
 from hermes_agent.report.pictures import data
 from hermes_agent.tui.messages import Glyphs
 from hermes_agent.tui.pictures import draw
@@ -112,7 +112,7 @@ def _critical_path(source: Source, argument: str) -> Drawn:
     found = data.critical_path(source.session.call("critical_path", {}, source.emit, source.cancelled))
     cited = f" [{found.step_id}]" if found.step_id else ""
     parts = [
-        f"{plain(share.family)} {written(share.ms, 'ms')}{f' [{share.ids[0]}]' if share.ids[0] else ''}"
+        f"{family_title(share.family)} {written(share.ms, 'ms')}{f' [{share.ids[0]}]' if share.ids[0] else ''}"
         for share in found.shares
     ]
     text = f"The critical path of a step takes {written(found.step_ms, 'ms')}{cited}: {', '.join(parts)}."

@@ -137,8 +137,30 @@ async def test_a_question_is_not_asked_of_another_run_where_the_opening_is_stopp
         app.prompt.fill("which rank is slow?")
         await pilot.press("enter", "escape")
         await idle(pilot)
-        assert "Not asked, because the run was not opened: which rank is slow?" in said(app)
+        assert "Not done, because the run was not opened: which rank is slow?" in said(app)
     assert (before.asked, after.asked) == ([], [])
+
+
+async def test_a_command_typed_while_a_run_is_opened_is_about_that_run(tmp_path: Path) -> None:
+    before, after = FakeSession(), FakeSession(hold=True)
+    app = chat(before)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.controller.open("the other run", lambda: after)
+        await until(after.half_way.is_set, pilot)
+        for line in ("/show E2", f"/report {tmp_path / 'report.json'}", "/help"):
+            app.prompt.fill(line)
+            await pilot.press("enter")
+            await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)  # about no run: it does not wait
+        await pilot.press("escape")
+        assert said(app).count("Diagnosing the other run comes first; this is then about that run.") == 2
+        assert list(tmp_path.iterdir()) == []
+        after.hold = False
+        after.go.set()
+        await idle(pilot)
+        assert (before.shown, after.shown) == ([], ["E2"])
+        assert (tmp_path / "report.json").exists()
 
 
 async def test_checks_are_counted_in_the_conversation_and_told_in_full_on_demand() -> None:

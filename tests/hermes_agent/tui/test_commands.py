@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from hermes_agent.tui.messages import ASCII
 from hermes_agent.tui.panel import StatusLine
 from hermes_agent.tui.sections import rank_table as ranks
 from hermes_agent.tui.sections import step_table as steps
-from hermes_agent.tui.writing import write_report
+from hermes_agent.tui.writing import write_report, write_whole
 from tests.hermes_agent.tui.fake_session import diagnosis, row
 from tools.errors import UsageError
 
@@ -41,6 +42,20 @@ def test_a_markdown_report_begins_with_the_verdict(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_says_why(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         write_report(diagnosis(), str(tmp_path / name))
+
+
+def test_a_report_needs_no_hard_links_and_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")  # as on FAT and many network file systems
+
+    monkeypatch.setattr(os, "link", refuse)
+    target = tmp_path / "report.md"
+    write_report(diagnosis(), str(target))
+    (tmp_path / "theirs.md").write_text("theirs")
+    with pytest.raises(UsageError, match="exists and was not replaced"):
+        write_whole(tmp_path / "theirs.md", "ours", overwrite=False, command="report")
+    assert (tmp_path / "theirs.md").read_text() == "theirs"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["report.md", "theirs.md"]
 
 
 def test_the_table_of_steps_shows_the_slowest_rank_of_each() -> None:
