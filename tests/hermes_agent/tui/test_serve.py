@@ -56,7 +56,7 @@ async def test_a_page_too_many_is_refused_in_a_sentence_and_nothing_sets_a_cooki
         return make_mocked_request("GET", f"/{TOKEN}/{path}", headers={"Host": "127.0.0.1:8137"})
 
     checked = guard(8137, TOKEN)
-    chats = [asyncio.create_task(checked(asked("ws"), chat)) for _ in range(MOST_CHATS)]
+    chats = [asyncio.ensure_future(checked(asked("ws"), chat)) for _ in range(MOST_CHATS)]
     await asyncio.sleep(0)
     refused = await checked(asked(""), page)
     assert (refused.status, refused.text) == (503, FULL)
