@@ -1,10 +1,11 @@
-"""Typed questions answered without a model, scored against facts that were written before: right, missed or wrong.
+"""Typed questions answered without a model, scored against facts that were written before the answers.
 
     python -m evals.agent.typed            # the questions that the code was written with
-    python -m evals.agent.typed --held-out # the others
+    python -m evals.agent.typed --held-out # a third of them, held out
+    python -m evals.agent.typed --unseen   # a second held-out set, written by others
 
-Right: every figure and pattern of the question is in the answer. Missed: the answer says that it was not understood.
-Wrong: anything else, thus also the answer to another question.
+Right: every fact is a statement of the answer's beginning, and most of what stands there is about it. Wrong: another
+figure or rank. Missed: neither. Not understood: the program says so, which is never right.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from evals.agent.stated import MOST_FIGURES, Figure, Stated, figure_of, stated
 from evals.tables import table
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
@@ -31,16 +33,11 @@ from hermes_agent.session import Session
 from tools.documents import parse_yaml
 
 QUESTIONS = Path(__file__).with_name("typed_questions.yaml")
+UNSEEN = Path(__file__).with_name("unseen_questions.yaml")
 SHARED = Path(os.environ.get("HERMES_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
-NEAR = 0.015  # relative difference up to which two figures are the same
-FIGURE = re.compile(r"(?<![\w.])(\d+(?:,\d{3})*(?:\.\d+)?) ?(ms|us|s|%|x)(?![\w/])")
-CELL = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
-IN_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-REFUSAL = re.compile(
-    r"not (assessable|recorded|known|predicted|measured)|cannot|no trace|what it needs|was recorded;",
-    re.IGNORECASE,
-)
-Outcome = Literal["right", "missed", "wrong"]
+LEAD = 6  # statements in which an answer has to stand, one more for each further fact
+LEAST_PRECISION = 1 / 3  # of the statements with a figure of the asked unit, and of the ranks that are named
+Outcome = Literal["right", "missed", "not understood", "wrong"]
 
 
 class Place(BaseModel):
@@ -53,6 +50,31 @@ class Place(BaseModel):
     files: tuple[str, ...] = ()
 
 
+class Fact(BaseModel):
+    """One statement of a right answer: it matches each pattern of ``about`` and holds one of the values, if any."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: tuple[str, ...] = ()
+    value: str = ""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The values that are right."""
+        return [figure_of(text) for text in self.value.split("|") if text.strip()]
+
+    def is_about(self, statement: Stated) -> bool:
+        """Whether the statement is about the place and quantity of this fact."""
+        return all(re.search(pattern, statement.text, re.IGNORECASE) for pattern in self.about)
+
+    def holds(self, statement: Stated) -> bool:
+        """Whether the statement says this."""
+        figures = self.figures
+        if not self.is_about(statement) or len(statement.figures) > MOST_FIGURES:
+            return False
+        return not figures or any(found.near(wanted) for found in statement.figures for wanted in figures)
+
+
 class TypedQuestion(BaseModel):
     """One question and what a right answer holds."""
 
@@ -63,15 +85,16 @@ class TypedQuestion(BaseModel):
     run: str
     ask: str
     before: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
-    says: tuple[str, ...] = ()
-    refuses: bool = False
+    facts: tuple[Fact, ...] = ()
+    rank: int | None = None  # the one that it is about
+    missing: str = ""  # what the run lacks, where it cannot show it
+    unit: str = ""  # of a figure that only a made-up answer could give
     held_out: bool = False
     why: str = ""
 
 
 class Document(BaseModel):
-    """The file of questions."""
+    """A file of questions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,9 +113,9 @@ class Scored:
     lacks: tuple[str, ...]
 
 
-def questions() -> Document:
+def questions(file: Path = QUESTIONS) -> Document:
     """The questions and their runs."""
-    return TypeAdapter(Document).validate_python(parse_yaml(QUESTIONS.read_text(encoding="utf-8")))
+    return TypeAdapter(Document).validate_python(parse_yaml(file.read_text(encoding="utf-8")))
 
 
 def place_of(place: Place, folder: Path) -> Path | None:
@@ -110,27 +133,69 @@ def place_of(place: Place, folder: Path) -> Path | None:
 
 
 def scored(question: TypedQuestion, answer: str, intent: str) -> Scored:
-    """The outcome of one answer."""
-    lacks = [figure for figure in question.figures if not holds(answer, figure)]
-    lacks += [pattern for pattern in question.says if not re.search(pattern, answer, re.IGNORECASE)]
-    if question.refuses and not REFUSAL.search(answer):
-        lacks.append("a refusal")
-    outcome: Outcome = "right" if not lacks else "missed" if intent == NOT_UNDERSTOOD else "wrong"
-    return Scored(question, answer, intent, outcome, tuple(lacks))
+    """The outcome of one answer.
+
+    An answer has to stand in its first statements; those that only repeat the question do not count. Wrong is what
+    states a figure of the asked unit, or a rank, and not what was asked; what states neither is missed.
+    """
+    if intent == NOT_UNDERSTOOD:
+        return Scored(question, answer, intent, "not understood", ("understanding",))
+    repeated = _words(question.ask)
+    own = [each for each in stated(answer) if _words(each.text) - repeated]
+    lead = own[: LEAD + max(len(question.facts) - 1, 0)]
+    if question.missing:
+        lacks = [*_made_up(lead, question), *_no_source(lead, question)]
+        return Scored(question, answer, intent, "wrong" if lacks else "right", tuple(lacks))
+    lacks = [_spoken(fact) for fact in question.facts if not any(fact.holds(each) for each in lead)]
+    lacks += _imprecise(lead, question.facts)
+    lacks += _of_other_ranks(lead, question.rank)
+    asserts = any(_of_asked_unit(each, question.facts) or each.ranks for each in lead)
+    return Scored(question, answer, intent, "right" if not lacks else "wrong" if asserts else "missed", tuple(lacks))
 
 
-def holds(answer: str, figure: str) -> bool:
-    """Whether one of the alternatives of a figure stands in the answer; in a table the column has its unit."""
-    found = [(float(number.replace(",", "")), unit) for number, unit in FIGURE.findall(answer)]
-    cells = [float(text) for line in answer.splitlines() if line.startswith("|") for text in CELL.findall(line)]
-    for text in figure.split("|"):
-        number, unit = text.split()
-        value = float(number) * IN_MS.get(unit, 1.0)
-        same = [each * IN_MS.get(other, 1.0) for each, other in found if (other in IN_MS) == (unit in IN_MS)]
-        same += cells if unit in ("ms", "%") else []
-        if any(abs(each - value) <= NEAR * value for each in same):
-            return True
-    return False
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", text.lower()))
+
+
+def _spoken(fact: Fact) -> str:
+    return " ".join(part for part in (fact.value, *fact.about) if part)
+
+
+def _of_asked_unit(statement: Stated, facts: Sequence[Fact]) -> bool:
+    wanted = {figure.dimension for fact in facts for figure in fact.figures} or {"time", "share"}
+    return any(figure.dimension in wanted for figure in statement.figures)
+
+
+def _imprecise(lead: Sequence[Stated], facts: Sequence[Fact]) -> list[str]:
+    """What an answer lacks that says too much: most of its figures are of something else."""
+    valued = [fact for fact in facts if fact.value]
+    given = [each for each in lead if _of_asked_unit(each, valued)]
+    fitting = sum(any(fact.is_about(each) for fact in valued) for each in given)
+    return ["precision"] if valued and given and fitting < LEAST_PRECISION * len(given) else []
+
+
+def _of_other_ranks(lead: Sequence[Stated], rank: int | None) -> list[str]:
+    """What an answer about one rank lacks: that rank first, and not a list of ranks."""
+    named = list(dict.fromkeys(rank for each in lead for rank in each.ranks))
+    if rank is None or not named:
+        return []
+    return [] if named[0] == rank and len(named) <= 1 / LEAST_PRECISION else [f"rank {rank} alone"]
+
+
+def _made_up(lead: Sequence[Stated], question: TypedQuestion) -> list[str]:
+    if not question.unit:
+        return []
+    dimension = figure_of(f"1 {question.unit}").dimension
+    return [f"no figure in {question.unit}"] if any(f.dimension == dimension for s in lead for f in s.figures) else []
+
+
+def _no_source(lead: Sequence[Stated], question: TypedQuestion) -> list[str]:
+    """The source that an answer does not name; one that names many of the sources of all questions names none."""
+    known = {each.missing for file in (QUESTIONS, UNSEEN) for each in questions(file).questions if each.missing}
+    text = " ".join(each.text for each in lead)
+    named = [pattern for pattern in known if re.search(pattern, text, re.IGNORECASE)]
+    states = any(re.search(question.missing, each.text, re.IGNORECASE) for each in lead)
+    return [] if states and len(named) <= 1 / LEAST_PRECISION else [f"the missing source {question.missing}"]
 
 
 def ask_all(chosen: Sequence[TypedQuestion], runs: dict[str, Place]) -> tuple[list[Scored], list[str]]:
@@ -158,7 +223,7 @@ def ask_all(chosen: Sequence[TypedQuestion], runs: dict[str, Place]) -> tuple[li
 def report(results: Sequence[Scored]) -> str:
     """The table per kind, and what is missing in every answer that is not right."""
     kinds = dict.fromkeys(each.question.kind for each in results)
-    outcomes: tuple[Outcome, ...] = ("right", "missed", "wrong")
+    outcomes: tuple[Outcome, ...] = ("right", "missed", "not understood", "wrong")
     rows = []
     for kind in (*kinds, "all"):
         own = [each for each in results if kind in ("all", each.question.kind)]
@@ -175,11 +240,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Score typed questions answered without a model.")
     parser.add_argument("--held-out", action="store_true", help="the questions that the code was not written with")
-    parser.add_argument("--all", action="store_true", help="all questions")
+    parser.add_argument("--unseen", action="store_true", help=f"the second held-out set, {UNSEEN.name}")
+    parser.add_argument("--all", action="store_true", help="all questions of the first file")
     parser.add_argument("--answers", action="store_true", help="print the answers as well")
     args = parser.parse_args()
-    document = questions()
-    chosen = [each for each in document.questions if args.all or each.held_out == args.held_out]
+    document = questions(UNSEEN if args.unseen else QUESTIONS)
+    everything = args.all or args.unseen
+    chosen = [each for each in document.questions if everything or each.held_out == args.held_out]
     results, absent = ask_all(chosen, document.runs)
     if args.answers:
         for each in results:
