@@ -16,7 +16,11 @@ from case_library.retrieval.ranker import CaseRanker
 from evals.retrieval.asking import ABLATIONS, SHOWN, TOP, Library, Outcome, ask
 
 FOLDER = Path(__file__).parent
-SETS = {"development": "case_paraphrases_seen.yaml", "unseen": "case_paraphrases.yaml"}
+SETS = {
+    "development": "case_paraphrases_seen.yaml",
+    "unseen": "case_paraphrases.yaml",
+    "later": "case_paraphrases_later.yaml",
+}
 
 
 class Paraphrase(BaseModel):
