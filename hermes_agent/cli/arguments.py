@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hermes_agent.locations.places import local, place
 from tools.errors import UsageError
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from hermes_agent.model.request import Request
     from tools.views.profile import Profile
 
+Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 MOST_RANKS = 1 << 20
 RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
 
 
-def add_commands(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], package: str, names: Iterable[str], dest: str
-) -> None:
+def add_commands(subparsers: argparse._SubParsersAction[Parser], package: str, names: Iterable[str], dest: str) -> None:
     """Declare the modules of a package as subcommands; ``dest`` receives ``run`` of the chosen one.
 
     Each has ``add_arguments(parser)`` and ``run(args)``, imports heavy packages there; its docstring is the help.

@@ -103,6 +103,7 @@ def _run(args: argparse.Namespace) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with all subcommands."""
     from hermes_agent.cli.arguments import add_commands
+    from hermes_agent.cli.command_parser import CommandParser
 
     parser = argparse.ArgumentParser(
         prog="hermes-dx",
@@ -112,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
     parser.add_argument("--version", action="version", version=f"hermes-dx {VERSION}")
-    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=CommandParser)
     add_commands(subcommands, "hermes_agent.cli", COMMANDS, "run")
     return parser
 
