@@ -19,6 +19,7 @@ from evals.scorers.registry import score
 from evals.scorers.standing import standing
 from evals.scorers.two_causes import shared_saving
 from hermes_agent.config.settings import Settings
+from hermes_agent.model.contract import check_contract
 from hermes_agent.model.request import Request
 from hermes_agent.session import Session
 from hermes_agent.workflow.diagnose import diagnose
@@ -64,6 +65,7 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
     except InputError as error:
         refusal: Refusal = "not_comparable" if isinstance(error, NotComparableError) else "unreadable"
         return _result(Outcome(case, None, refused=str(error), refusal=refusal))
+    check_contract(diagnosis)
     answer = None
     if case.question is not None:  # always asked without a model: it is compared on the diagnosis's answer only
         with Session(request, Settings(cache_dir=conditions.cache_dir), diagnosis) as session:

@@ -17,6 +17,7 @@ COMMANDS = (
     *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
     *("runs",),
+    *("schema",),
 )
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
 HOME = Path(__file__).resolve().parents[2]

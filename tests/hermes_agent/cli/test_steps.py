@@ -7,11 +7,11 @@ import json
 import pytest
 
 from hermes_agent.cli import steps
-from hermes_agent.cli.steps import step_rows
 from hermes_agent.demo.data import demo_run
 from tests.hermes_agent.cli.commands import execute
 from tests.synthetic import RankBuilder, profile_of
 from tools.views.parts import PARTS
+from tools.views.step_rows import step_rows
 
 DEMO = str(demo_run())
 
