@@ -1,0 +1,242 @@
+"""The pictures of a report by name: figures, one sentence of what they show, a chart, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hermes_agent.evidence.citations import written
+from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
+from hermes_agent.model.display import PART_TITLES, counted
+from hermes_agent.report.pictures import charts, data
+from hermes_agent.report.pictures.charts import Canvas, Picture
+from hermes_agent.report.pictures.offer import NAMES
+from hermes_agent.report.pictures.roofline import Roofline, measured, operator_text, operator_type
+from hermes_agent.report.pictures.rows import Bar, Grid, bars, columns, family_title, grid
+from tools.agent_tools.context import RunContext
+from tools.agent_tools.registry import tool_of
+from tools.errors import UsageError
+from tools.knowledge.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from tools.findings import Fact
+    from tools.views.profile import Profile
+
+MOST_TABLE_ROWS = 64
+NAMED_STEPS = 3
+ABOVE_PEAK = "Points above the peak: Winograd and Fourier convolutions do fewer operations than are counted."
+NOT_READ = "This picture reads the run, which is not at hand."
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture ready to be drawn at any width."""
+
+    name: str
+    title: str
+    finding: str
+    chart: Callable[[Canvas], Picture]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    command: str  # what gives the figures, RUN for the run
+
+
+def series(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
+    """Step times: traced steps, else those of records."""
+    limit_pct = (Thresholds() if profile is None else profile.thresholds)["fluctuation_pct"]
+    recorded = None if profile is None else profile.series
+    if any(row.step is not None for row in diagnosis.breakdown):
+        times, title, source = data.step_times(diagnosis, limit_pct), "Step time, slowest rank of each step", "trace"
+    elif recorded is not None:
+        steps = recorded.slowest_ms
+        recorded_ms = zip(steps.index.astype(int).tolist(), steps.astype(float).tolist(), strict=True)
+        times = data.recorded_times(recorded.slowest_rank, recorded_ms, limit_pct)
+        title, source = "Step time of unprofiled steps", "records"
+    else:
+        raise UsageError(data.NO_STEPS)
+    return Drawn(
+        "series",
+        title,
+        _long_steps(times),
+        lambda canvas: charts.series(times, canvas),
+        ("step", "rank", "ms", ""),
+        tuple(
+            (each.label, str(each.longest.rank), f"{each.longest.ms:.2f}", "long step" if each.longest.long else "")
+            for each in columns(times, MOST_TABLE_ROWS)
+        ),
+        f'hermes-dx tool series RUN --args \'{{"source": "{source}", "sort": "step"}}\'',
+    )
+
+
+def _long_steps(times: data.StepTimes) -> str:
+    over = f"{written(times.limit_ms, 'ms')} (median + {times.limit_pct:g} %)"
+    if not times.long:
+        return f"The median is {written(times.median_ms, 'ms')}; no step is longer than {over}."
+    first = times.long[0]
+    longest = f"the longest is step {first.step} with {written(first.ms, 'ms')}"
+    verb = "is" if len(times.long) == 1 else "are"
+    return f"{len(times.long)} of {counted(len(times.points), 'step')} {verb} longer than {over}; {longest}."
+
+
+def heatmap(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
+    """The own time of each rank in each step."""
+    heat = data.heat(diagnosis)
+    rank, step = max(heat.values, key=lambda place: heat.values[place])
+    found = grid(heat, most_columns=MOST_TABLE_ROWS // 2)
+    return Drawn(
+        "heatmap",
+        "Own time (step without exposed communication) by rank and step",
+        f"The longest is rank {rank} in step {step}: {written(heat.values[rank, step], 'ms')}.",
+        lambda canvas: charts.heatmap(grid(heat, canvas.columns()), canvas),
+        ("ms", *(f"step {label}" for label in found.columns)),
+        tuple(_grid_row(found, place) for place in range(len(found.rows))),
+        "hermes-dx tool series RUN",
+    )
+
+
+def _grid_row(found: Grid, place: int) -> tuple[str, ...]:
+    return found.rows[place], *("" if value != value else f"{value:.2f}" for value in found.values[place])
+
+
+def breakdown(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
+    """The parts of a mean step, per rank or group of ranks."""
+    found = bars(diagnosis)
+    return Drawn(
+        "breakdown",
+        "Parts of a mean step",
+        _largest_loss(found),
+        lambda canvas: charts.breakdown(found, canvas),
+        ("ms", "step", *PART_TITLES.values()),
+        tuple((bar.label, f"{bar.step_ms:.2f}", *(f"{ms:.2f}" for ms in bar.parts)) for bar in found),
+        "hermes-dx ranks RUN",
+    )
+
+
+def _largest_loss(found: Sequence[Bar]) -> str:
+    """The largest part that is no computation, and where."""
+    losses = [(ms, bar, part) for bar in found for part, ms in zip(data.PARTS, bar.parts, strict=True)]
+    ms, bar, part = max((each for each in losses if each[2] != "compute"), key=lambda each: each[0])
+    if ms <= 0:
+        return "The whole step is computation."
+    share = written(100.0 * ms / bar.step_ms, "%")
+    largest = f"Largest part other than computation: {PART_TITLES[part]}, {written(ms, 'ms')} of the step ({share})"
+    return f"{largest}{f' on {bar.label}' if len(found) > 1 else ''}."
+
+
+def critical_path(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
+    """The critical path of a mean step by family of work."""
+    if profile is None:
+        raise UsageError(NOT_READ)
+    found = data.critical_path(tool_of("critical_path").call(_Cited(profile, diagnosis), {}))
+    first = found.shares[0]
+    share = written(100.0 * first.ms / found.step_ms, "%")
+    return Drawn(
+        "critical_path",
+        "Critical path of a mean step",
+        f"{share} of the critical path is {family_title(first.family)}: {written(first.ms, 'ms')} of "
+        f"{written(found.step_ms, 'ms')}.",
+        lambda canvas: charts.critical_path(found, canvas),
+        ("family of work", "ms on the path", "ms saved without it", "evidence"),
+        tuple(
+            (
+                family_title(each.family),
+                f"{each.ms:.2f}",
+                "" if each.saved_ms is None else f"{each.saved_ms:.2f}",
+                " ".join(f"[{identifier}]" for identifier in each.ids if identifier),
+            )
+            for each in found.shares
+        ),
+        "hermes-dx tool critical_path RUN",
+    )
+
+
+class _Cited(RunContext):
+    """The run; a figure that the diagnosis holds keeps its id, others have none."""
+
+    def __init__(self, profile: Profile, diagnosis: Diagnosis) -> None:
+        super().__init__(profile)
+        self._ids = {(row.metric, tuple(sorted(row.arguments.items(), key=str))): row.id for row in diagnosis.evidence}
+
+    def cite(self, fact: Fact) -> str:
+        """The id of the same metric and arguments in the diagnosis; "" where it has none."""
+        return self._ids.get((fact.metric, tuple(sorted(dict(fact.arguments).items(), key=str))), "")
+
+
+def roofline(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
+    """Operators with recorded shapes against the peaks of their device."""
+    if profile is None:
+        raise UsageError(NOT_READ)
+    found = measured(profile)
+    return Drawn(
+        "roofline",
+        f"Roofline of rank {found.rank} on {found.device}",
+        _most_time(found),
+        lambda canvas: charts.roofline(found, canvas),
+        ("operator", "sizes", "type", "calls", "ms per step", "operations per byte", "TFLOP/s", "% of peak"),
+        tuple(
+            (
+                each.name,
+                each.sizes,
+                operator_type(each),
+                f"{each.calls:,}",
+                f"{each.ms_per_step:.3f}",
+                f"{each.flops_per_byte:.1f}",
+                f"{each.flops_per_s / 1e12:.3g}",
+                f"{100.0 * each.flops_per_s / each.peak_flops_per_s:.3g}",
+            )
+            for each in found.operators
+        ),
+        "hermes-dx operators RUN",
+    )
+
+
+def _most_time(found: Roofline) -> str:
+    text = f"Most device time: {operator_text(found.operators[0])}"
+    rest = f"; {counted(found.left_out, 'shorter group')} of calls not drawn" if found.left_out else ""
+    above = any(each.flops_per_s > each.peak_flops_per_s for each in found.operators)
+    return f"{text}{rest}.{f' {ABOVE_PEAK}' if above else ''}"
+
+
+Maker = Callable[[Diagnosis, "Profile | None"], Drawn]
+PICTURES: Mapping[str, Maker] = dict(zip(NAMES, (series, heatmap, breakdown, critical_path, roofline), strict=True))
+OF_FAMILY = {"parallel": "critical_path", "computation": "roofline"}
+
+
+def drawable(diagnosis: Diagnosis, profile: Profile | None) -> tuple[dict[str, Drawn], dict[str, str]]:
+    """The pictures of a run by name, and why the others cannot be drawn."""
+    drawn, missing = {}, {}
+    for name, make in PICTURES.items():
+        try:
+            drawn[name] = make(diagnosis, profile)
+        except UsageError as error:
+            missing[name] = str(error)
+    return drawn, missing
+
+
+def most_telling(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """The names of the pictures, the one that shows the first cause best before all."""
+    first = _telling(diagnosis.causes[0], diagnosis) if diagnosis.causes else "breakdown"
+    return tuple(dict.fromkeys((first, "breakdown", "series", "heatmap", "critical_path", "roofline")))
+
+
+def _telling(cause: CauseRecord, diagnosis: Diagnosis) -> str:
+    """Where only some ranks have the cause the ranks, where only some steps have it the steps, else its family's."""
+    if cause.ranks and set(cause.ranks) < set(diagnosis.run.ranks):
+        return "heatmap"
+    if cause.steps and set(cause.steps) < set(diagnosis.run.steps) and len(cause.steps) < len(diagnosis.run.steps) / 2:
+        return "series"
+    return OF_FAMILY.get(cause.family, "breakdown")
+
+
+def chosen(diagnosis: Diagnosis, profile: Profile | None, name: str = "") -> Drawn:
+    """The picture of that name, else the most telling one that can be drawn; UsageError where none can."""
+    if name and name not in PICTURES:
+        raise UsageError(f"There is no picture {name!r}; there are {', '.join(PICTURES)}.")
+    reasons = []
+    for each in (name,) if name else most_telling(diagnosis):
+        try:
+            return PICTURES[each](diagnosis, profile)
+        except UsageError as error:
+            reasons.append(str(error))
+    raise UsageError(reasons[0])
