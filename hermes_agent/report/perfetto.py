@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.locations.reading import read_run
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_heading
 from hermes_agent.model.request import Request
-from tools.errors import UsageError
+from hermes_agent.report.files import profile_behind, write_report
 from tools.intervals import merge
 from tools.judgement.ranking import ranking
-from tools.sources.options import Silent
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -36,23 +33,18 @@ Event = dict[str, Any]
 
 def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None:
     """Write a Chrome trace of the steps around the median with the causes; UsageError when it cannot."""
-    ranks = request.ranks if diagnosis.run.screening is None else tuple(diagnosis.run.ranks)
-    run = read_run(replace(request, ranks=ranks), Silent())
-    if any(target.resolve() == source.path.resolve() for source in run.sources):
-        raise UsageError(f"{target} is a trace of this run, which is never overwritten; name another file")
-    events = list(_events(Profile(run), diagnosis))
+    profile = profile_behind(request, diagnosis)
+    events = list(_events(profile, diagnosis))
     text = json.dumps({"displayTimeUnit": "ms", "traceEvents": events}).encode()
-    try:
-        target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
+    content = gzip.compress(text, mtime=0) if target.suffix == ".gz" else text
+    write_report(target, content, [source.path for source in profile.run.sources])
 
 
 def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:
     yield _named("process_name", HERMES_PID, 0, "Hermes")
     for rank in profile.ranks[:RANKS_SHOWN]:
         window = _window(rank, profile.median_step_ms)
-        yield from _hermes_tracks(rank, window)
+        yield from _hermes_tracks(rank, window, diagnosis)
         yield from _cause_slices(profile, diagnosis, rank.rank.rank, window)
         yield from _recorded(rank, window)
 
@@ -74,32 +66,51 @@ def _slice(name: str, pid: int, tid: int, start_ns: int, end_ns: int, **args: ob
     return {"ph": "X", "cat": "hermes", "name": name, "pid": pid, "tid": tid, **timing, "args": args}
 
 
-def _hermes_tracks(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
-    """Per rank: its steps and the parts of the time; the causes found on it have a track of their own."""
+def _hermes_tracks(rank: RankProfile, window: tuple[int, int], diagnosis: Diagnosis) -> Iterator[Event]:
+    """Per rank: its steps and the parts of the time; the causes found on it have a track of their own.
+
+    Every slice names the figures of the diagnosis that are about it.
+    """
     number = rank.rank.rank
+    of_steps = {"evidence": _listed(diagnosis.step_time_ms.evidence)} if diagnosis.step_time_ms else {}
     for offset, title in enumerate(("steps", "time by part", "causes")):
         yield _named("thread_name", HERMES_PID, 3 * number + offset + 1, f"rank {number}: {title}")
     for step in rank.rank.steps:
         if step.start_ns < window[0] or step.end_ns > window[1]:
             continue
-        yield _slice(f"step {step.number}", HERMES_PID, 3 * number + 1, step.start_ns, step.end_ns)
+        yield _slice(f"step {step.number}", HERMES_PID, 3 * number + 1, step.start_ns, step.end_ns, **of_steps)
     for part in PARTS:
+        of_part = {"evidence": _listed(_about_part(diagnosis, part, number))}
         for start, end in np.clip(getattr(rank.parts, part), *window).tolist():
             if end > start:
-                yield _slice(PART_TITLES[part], HERMES_PID, 3 * number + 2, start, end)
+                yield _slice(PART_TITLES[part], HERMES_PID, 3 * number + 2, start, end, **of_part)
+
+
+def _about_part(diagnosis: Diagnosis, part: str, rank: int) -> list[str]:
+    """The ids of figures about a part of the step, of this rank or of all ranks together."""
+    return [
+        row.id
+        for row in diagnosis.evidence
+        if row.run == "run" and row.arguments.get("part") == part and row.arguments.get("rank") in (None, rank)
+    ]
+
+
+def _listed(identifiers: Iterable[str]) -> str:
+    return ", ".join(identifiers) or "none cited"
 
 
 def _cause_slices(profile: Profile, diagnosis: Diagnosis, rank: int, window: tuple[int, int]) -> Iterator[Event]:
     """The causes on a rank: the time that fixing each would change."""
-    claims = {(cause.cause, cause.mechanism): cause.claim for cause in diagnosis.causes}
+    causes = {(cause.cause, cause.mechanism): cause for cause in diagnosis.causes}
     for ranked in ranking(profile).causes:
         finding = ranked.finding
         name = cause_heading(finding.cause, finding.mechanism)
-        claim = claims.get((finding.cause, finding.mechanism), "")
+        known = causes.get((finding.cause, finding.mechanism))
+        about = {} if known is None else {"claim": known.claim, "evidence": _listed(known.evidence)}
         spans = [part.intervals for part in finding.change if isinstance(part, Scale) and part.rank == rank]
         for start, end in np.clip(merge(*spans), *window).tolist():
             if end > start:
-                yield _slice(name, HERMES_PID, 3 * rank + 3, start, end, claim=claim)
+                yield _slice(name, HERMES_PID, 3 * rank + 3, start, end, **about)
 
 
 def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:

@@ -52,7 +52,9 @@ def _data(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _legend(title: str | None, canvas: Canvas, most: int = 3) -> alt.Legend:
-    return alt.Legend(title=title, orient="bottom", columns=2 if canvas.narrow else most, symbolType="square")
+    return alt.Legend(
+        title=title, orient="bottom", columns=2 if canvas.narrow else most, symbolType="square", columnPadding=18
+    )
 
 
 def series(times: StepTimes, canvas: Canvas) -> Picture:
@@ -121,7 +123,12 @@ def heatmap(found: Grid, canvas: Canvas) -> Picture:
     names = " : ".join(f"datum.value == {level} ? 'from {limit}'" for level, limit in enumerate(limits)) + " : ''"
     scale = alt.Scale(domain=list(levels), range=[canvas.colour(f"heat{level}") for level in levels])
     legend = alt.Legend(
-        title=None, orient="bottom", columns=2 if canvas.narrow else 3, symbolType="square", labelExpr=names
+        title=None,
+        orient="bottom",
+        columns=2 if canvas.narrow else 3,
+        symbolType="square",
+        columnPadding=18,
+        labelExpr=names,
     )
     x = alt.X("step:O", sort=list(found.columns), title=_binned("step", found.binned), axis=_steps_axis())
     y = alt.Y("rank:N", sort=list(found.rows), title=None)
@@ -194,13 +201,14 @@ def critical_path(found: CriticalPath, canvas: Canvas) -> Picture:
         for share in found.shares
     ]
     labels = [str(row["family"]) for row in rows]
+    room = alt.Scale(domainMax=(2.2 if canvas.narrow else 1.6) * found.shares[0].ms)  # for the text behind a bar
     base = alt.Chart(_data([{**row, "said": f"{row['family']}: {row['text']}"} for row in rows])).encode(
         y=alt.Y("family:N", sort=labels, title=None, axis=_row_axis(canvas)),
         x=alt.X(
             "ms:Q",
             title="ms of a mean step",
             axis=_few_ticks(canvas),
-            scale=alt.Scale(domainMax=1.6 * found.shares[0].ms),
+            scale=room,
         ),
     )
     bars = base.mark_bar(color=canvas.colour("heat3")).encode(description="said:N")

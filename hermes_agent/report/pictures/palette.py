@@ -39,7 +39,7 @@ TONES = {
     "exposed_memcpy": Tone("#b44bff", "#c79af2"),
     "data_wait": Tone("#784b00", "#fff04d"),
     "host": Tone("#009a7c", "#4be8cf"),
-    "idle": Tone("#39424c", "#7a8794"),
+    "idle": Tone("#39424c", "#6f7985"),
     # Heatmap, short to long: ink is read on the first half, the card's colour on the second.
     "heat0": Tone("#eaf2fa", "#22303f"),
     "heat1": Tone("#c6dcf1", "#26466a"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_TABLE_ROWS = 64
 NAMED_STEPS = 3
 ABOVE_PEAK = "Points above the peak: Winograd and Fourier convolutions do fewer operations than are counted."
+ONE_RANK = "A heatmap compares ranks, and one was traced; the step series shows the same."
 NOT_READ = "This picture reads the run, which is not at hand."
 
 
@@ -43,10 +44,11 @@ class Drawn:
 
 
 def series(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
-    """Step times: traced steps, else those of records."""
+    """Step times: the unprofiled steps of records where these hold more steps than the traces, else the traced ones."""
     limit_pct = (Thresholds() if profile is None else profile.thresholds)["fluctuation_pct"]
     recorded = None if profile is None else profile.series
-    if any(row.step is not None for row in diagnosis.breakdown):
+    traced = len({row.step for row in diagnosis.breakdown if row.step is not None})
+    if traced and (recorded is None or len(recorded.slowest_ms) <= traced):
         times, title, source = data.step_times(diagnosis, limit_pct), "Step time, slowest rank of each step", "trace"
     elif recorded is not None:
         steps = recorded.slowest_ms
@@ -82,6 +84,8 @@ def _long_steps(times: data.StepTimes) -> str:
 def heatmap(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     """The own time of each rank in each step."""
     heat = data.heat(diagnosis)
+    if len(heat.ranks) < 2:
+        raise UsageError(ONE_RANK)
     rank, step = max(heat.values, key=lambda place: heat.values[place])
     found = grid(heat, most_columns=MOST_TABLE_ROWS // 2)
     return Drawn(

@@ -78,6 +78,23 @@ def test_a_trimmed_trace_for_perfetto_holds_the_parts_and_the_cause(tmp_path: Pa
     assert all(event["dur"] >= 0 for event in slices)
 
 
+def test_every_slice_of_the_hermes_track_names_evidence_of_the_diagnosis(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "annotated.json"
+    assert main(["diagnose", str(demo_run()), "--json", "--perfetto", str(target)]) == 0
+    diagnosis = json.loads(capsys.readouterr().out)
+    known = {row["id"]: row for row in diagnosis["evidence"]}
+    cited: dict[str, set[str]] = {}
+    for event in json.loads(target.read_text())["traceEvents"]:
+        if event.get("cat") == "hermes":
+            cited.setdefault(event["name"].split(" ")[0], set()).update(event["args"]["evidence"].split(", "))
+    assert cited["step"] == set(diagnosis["step_time_ms"]["evidence"])
+    assert cited["Heavy"] == set(diagnosis["causes"][0]["evidence"])
+    assert {known[name]["arguments"]["part"] for name in cited["data"]} == {"data_wait"}
+    assert all(names <= known.keys() for names in cited.values())
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

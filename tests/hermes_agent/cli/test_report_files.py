@@ -1,0 +1,70 @@
+"""``diagnose --html``, ``--png`` and ``--svg``: whole files, one sentence where they cannot be written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli.main import main
+from hermes_agent.demo.data import demo_run
+from hermes_agent.report.pictures import offer
+
+DIAGNOSE = ["diagnose", str(demo_run()), "--no-llm"]
+
+
+pytestmark = pytest.mark.usefixtures("commands_cache")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_all_forms_are_written_and_nothing_else_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "report.html").write_text("an older one")
+    assert main([*DIAGNOSE, "--html", "report.html", "--png", "a.png", "--svg", "a.svg", "--picture", "series"]) == 0
+    assert capsys.readouterr().out.startswith("rank0.pt.trace.json.gz")
+    text = (tmp_path / "report.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert text.rstrip().endswith("</html>")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "Step time" in (tmp_path / "a.svg").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "a.png", "a.svg"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--html", "folder"], "folder is a folder; name a file to write"),
+        (["--html", "missing/report.html"], "there is no folder missing"),
+        (["--picture", "series"], "add one of them"),
+        (["--png", "a.png", "--picture", "roofline"], "There is no roofline of this run"),
+        (["--html", str(demo_run() / "rank0.pt.trace.json.gz")], "is a file of this run, which is never overwritten"),
+    ],
+)
+def test_what_cannot_be_written_is_one_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    assert main([*DIAGNOSE, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"folder"}
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert main([*DIAGNOSE, "--svg", "pipe"]) == 2
+    assert "is no plain file" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_without_the_extra_the_command_to_install_it_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(offer, "DRAWN_BY", ("a_package_that_nobody_has",))
+    assert main([*DIAGNOSE, "--html", "report.html"]) == 2
+    assert "pip install 'hermes-dx[report]'" in capsys.readouterr().err
