@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         loader,
         start,
         step,
+        steps,
         stop,
         waiting,
         watch_model,
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.monitor.session import Monitor, Options
 
 __all__ = ["LightningCallback", "Monitor", "Options", "TrainerCallback"]
-__all__ += ["loader", "start", "step", "stop", "waiting", "watch_model"]
+__all__ += ["loader", "start", "step", "steps", "stop", "waiting", "watch_model"]
 
 
 def __getattr__(name: str) -> object:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Generic, ParamSpec, Protocol, TypeVar
 
 from hermes_agent.monitor.hooks import Model
 from hermes_agent.monitor.session import Monitor, Options
+from hermes_agent.monitor.verdict import Summary
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -22,10 +24,15 @@ def _starting(make: Callable[P, Monitor]) -> Callable[P, Monitor]:
         global _current
         stop()
         _current = make(*args, **kwargs)
-        atexit.register(_current.close)
+        atexit.register(_at_exit, _current)
         return _current
 
     return start
+
+
+def _at_exit(monitor: Monitor) -> None:
+    """End with the program; an exception that nothing caught was printed by then."""
+    monitor.close(failed=hasattr(sys, "last_type"))
 
 
 start = _starting(Monitor)
@@ -51,13 +58,42 @@ def watch_model(model: Model) -> None:
     (_current or start()).watch_model(model)
 
 
-def stop() -> None:
-    """Flush and end the process's monitor."""
+def stop() -> Summary:
+    """Flush and end the process's monitor; return the summary of its verdict, empty where none was wanted or given."""
     global _current
-    if _current is not None:
-        atexit.unregister(_current.close)
-        _current.close()
-    _current = None
+    ended, _current = _current, None
+    if ended is None:
+        return {}
+    atexit.unregister(_at_exit)
+    ended.close()
+    return ended.summary
+
+
+class Steps(Generic[T]):
+    """A loader whose batches are the steps of the process's monitor; everything else is the loader's own."""
+
+    def __init__(self, loader: Iterable[T]) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[T]:
+        for batch in (_current or start(verdict=True)).loader(self._loader):
+            yield batch
+            step()
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]  # raises TypeError as the loader itself would
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(self._loader, name)
+        return found
+
+
+def steps(loader: Iterable[T]) -> Steps[T]:
+    """Return the same loader with a step recorded for each batch; when the program ends, the verdict is printed.
+
+    ``start`` before it chooses the folder and whether there is a verdict. A batch that ends in ``break`` is no step.
+    """
+    return Steps(loader)
 
 
 class _State(Protocol):
@@ -68,10 +104,17 @@ class _Callback:
     """Ignores every hook that it does not have; the data wait is left to the hook on torch's DataLoader."""
 
     def __init__(
-        self, folder: Path | str | None = None, *, options: Options | None = None, batch_size: int | None = None
+        self,
+        folder: Path | str | None = None,
+        *,
+        options: Options | None = None,
+        batch_size: int | None = None,
+        verdict: bool = False,
     ) -> None:
-        self._folder, self._options, self._batch_size = folder, options, batch_size
+        """``verdict``: print what the records show when the training ends; then it is in ``summary`` as well."""
+        self._folder, self._options, self._batch_size, self._verdict = folder, options, batch_size, verdict
         self._monitor: Monitor | None = None
+        self.summary: Summary = {}
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("on_") or name in {"setup", "teardown", "load_state_dict"}:
@@ -80,16 +123,21 @@ class _Callback:
 
     def _begin(self, model: Model | None) -> None:
         if self._monitor is None:
-            self._monitor = Monitor(self._folder, batch_size=self._batch_size, options=self._options)
+            self._monitor = Monitor(
+                self._folder, batch_size=self._batch_size, options=self._options, verdict=self._verdict
+            )
             if model is not None:
                 self._monitor.watch_model(model)
         self._monitor.begin()
 
     def on_train_end(self, *_: object, **__: object) -> None:
         """Stop."""
+        self._finish(failed=False)
+
+    def _finish(self, *, failed: bool) -> None:
         if self._monitor is not None:
-            self._monitor.close()
-            self._monitor = None
+            self._monitor.close(failed=failed)
+            self.summary, self._monitor = self._monitor.summary, None
 
 
 class LightningCallback(_Callback):
@@ -112,7 +160,7 @@ class LightningCallback(_Callback):
 
     def on_exception(self, *_: object) -> None:
         """Stop in order although the training does not."""
-        self.on_train_end()
+        self._finish(failed=True)
 
 
 class TrainerCallback(_Callback):

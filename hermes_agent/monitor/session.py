@@ -23,6 +23,7 @@ from hermes_agent.monitor.hooks import DataWatch, GarbageWatch, GradientWatch, M
 from hermes_agent.monitor.ring import RingWriter, open_ring_folder
 from hermes_agent.monitor.run_files import remove
 from hermes_agent.monitor.system import Sampler
+from hermes_agent.monitor.verdict import LIMIT_S, Summary, verdict
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Options:
     profiler: Callable[[], Profiler] = TorchProfiler
     host: str | None = None  # name of the machine in the records, its own where None
     end_limit_s: float = 30.0  # what ending may wait for files and traces
+    verdict_limit_s: float = LIMIT_S  # what the diagnosis at the end may take, where one is wanted
 
 
 T = TypeVar("T")
@@ -48,6 +50,8 @@ class Monitor:
     """Records the steps of this process. It never raises into the script: after one message it is off.
 
     Without ``folder`` it writes to HERMES_DX_RUN_FOLDER or ``hermes-run``; without ``rank`` the launcher's is used.
+    ``verdict``: when it ends, rank 0 has the records diagnosed by another process, prints what that found to standard
+    error, and holds it in ``summary``, flat names and values for an experiment tracker.
     """
 
     def __init__(
@@ -59,8 +63,11 @@ class Monitor:
         flops_per_step: float | None = None,
         peak_flops_per_s: float | None = None,
         options: Options | None = None,
+        verdict: bool = False,
     ) -> None:
         self.on = False
+        self.summary: Summary = {}
+        self._wants_verdict = verdict
         self._opened = False
         self._broken: Exception | None = None
         self._said = False
@@ -91,6 +98,7 @@ class Monitor:
         rank, host = known if rank is None else rank, options.host or gethostname()
         process = (self._owner, time_ns(), options.capacity)
         about = layout.Description(rank, world_size, local_rank, host, *process, workload)
+        self._folder, self._rank = folder, about.rank
         self._files = RecordFiles(layout.records_folder(folder), about, options.plan.largest_file_bytes)
         self._ring = RingWriter(where / f"{about.stem}{layout.RING}", about)
         self._captures = CaptureQueue(folder, about.rank, self._ring, options.limits, options.profiler)
@@ -187,11 +195,15 @@ class Monitor:
             with self._guarded("the model cannot be watched"):
                 self._gradients.watch(model)
 
-    def close(self) -> None:
-        """Flush and end; the ring is removed when all of it is in the files."""
+    def close(self, *, failed: bool = False) -> None:
+        """Flush and end; the ring is removed when all of it is in the files. No verdict on a training that failed."""
         if self._opened and os.getpid() == self._owner:
             with self._guarded("it could not end in order"):
                 self._end(self._options.end_limit_s)
+            if self._wants_verdict and not failed and self._rank == 0:
+                found = verdict(self._folder, self._options.verdict_limit_s)
+                self.summary = found.summary
+                print(found.text, file=sys.stderr)
 
     def _end(self, limit_s: float) -> None:
         """Remove the hooks, end what runs, mark in the ring that the rank is recorded no more; the first call only."""
@@ -219,7 +231,7 @@ class Monitor:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self.close()
+        self.close(failed=failure[0] is not None)
 
     def _events(self, due: bool) -> list[dict[str, Any]]:
         """Events to be written next to the steps; called by the flushing thread."""

@@ -104,11 +104,16 @@ def needs(*packages: str) -> pytest.MarkDecorator:
 
 
 def run(folder: Path, script: str, *words: str) -> tuple[int | None, str]:
+    code, _, errors = outputs(folder, script, *words)
+    return code, errors
+
+
+def outputs(folder: Path, script: str, *words: str) -> tuple[int | None, str, str]:
     known = {"RANK": "0", "WORLD_SIZE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     process = start_script(DATA + script, str(folder), *words, **known)
-    _, errors = process.communicate(timeout=300)
+    out, errors = process.communicate(timeout=300)
     assert "hermes-dx monitor:" not in errors, errors  # what it would say if it had failed
-    return process.returncode, errors
+    return process.returncode, out, errors
 
 
 def check_six_steps(records: MonitorRecords) -> None:
@@ -158,3 +163,26 @@ def test_hugging_faces_trainer_records_each_optimizer_step_with_all_its_batches(
     check_six_steps(records)
     # Two batches for every step; accelerate fetches one ahead.
     assert list(records.steps["fetches"]) == [3, 2, 2, 2, 2, 2]
+
+
+@needs("torch", "transformers", "accelerate")
+def test_two_lines_give_a_verdict_at_the_end_of_hugging_faces_trainer(
+    run_folder: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(shared_cache))
+    without = HUGGING_FACE.replace("callbacks=[TrainerCallback(FOLDER, batch_size=8)]", "callbacks=[]")
+    plain = without.replace("from hermes_agent.monitor import TrainerCallback\n", "").replace("STEPS,", "60,")
+    script = plain.replace("Trainer(Classifier()", "trainer = Trainer(Classifier()").replace(").train()", ")")
+    added = "from hermes_agent.monitor import TrainerCallback\n"
+    added += "trainer.add_callback(watched := TrainerCallback(FOLDER, verdict=True))\n"
+    shown = "trainer.train()\nprint(watched.summary['hermes/verdict'], watched.summary['hermes/step_ms'])\n"
+
+    code, out, errors = outputs(run_folder, script + added + shown)
+
+    assert code == 0, errors
+    lines = [line for line in errors.splitlines() if line.startswith("hermes-dx: ")]
+    verdict, step_ms = out.split()[-2:]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"hermes-dx: {verdict.upper()}: ")
+    steps = read_monitor(run_folder).steps["wall_ms"]
+    assert steps.quantile(0.2) < float(step_ms) < steps.quantile(0.8)
