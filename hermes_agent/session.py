@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Self
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.evidence.journal import journal_of
+from hermes_agent.evidence.journal import Journal, journal_of
+from hermes_agent.evidence.session_ids import CitedRecord, GivenIds, renumbered
 from hermes_agent.llm.model import Cancelled
 from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.model.events import Emit, Event, SourceWanted, ToolCalled, ignore
+from hermes_agent.model.events import DiagnosisReady, Emit, Event, ToolCalled, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.conversation import Conversation, turn_of
@@ -28,7 +29,7 @@ from hermes_agent.questions.tool_context import DiscussedRun, opened_row
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.tool_calls import ToolCaller
-from hermes_agent.workflow.diagnose import Writer, diagnose
+from hermes_agent.workflow.diagnose import Kept, Question, Writer, diagnose
 from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -42,19 +43,19 @@ WITHOUT_LEAD = ("", NOT_UNDERSTOOD, "help")
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
 
 
-def go_on_without(_: SourceWanted) -> tuple[Path, ...]:
-    """No source for now: the diagnosis is shown first, and made again with what is attached then."""
-    return ()
-
-
 class Session:
-    """The diagnosis of one request, and everything asked about it. Figures measured on the way keep their ids."""
+    """The diagnosis of one request, and everything asked about it.
+
+    An id has one meaning for the whole session, also after the run was diagnosed again.
+    """
 
     def __init__(
         self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None, *, asks: bool = False
     ) -> None:
-        """``asks``: the listener may be told of a source that would decide; it is given by ``attach`` afterwards."""
-        self._ask = go_on_without if asks else None
+        """``asks``: a person listens, who may be asked for a source that would decide and give it by ``attach``."""
+        self._question = Question() if asks else None
+        self.kept: Kept | None = None  # where the steps of a diagnosis are kept, if they are
+        self._given = GivenIds()
         self.settings = settings
         self.request = replace(
             request,
@@ -72,33 +73,90 @@ class Session:
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
-        diagnosis = diagnose(self.request, emit, self._writer(), ask=self._ask, results=self._results)
-        self._discuss(diagnosis)
-        return diagnosis
+        return self._diagnosed(emit)
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
-        """The diagnosis with more sources of the same run; without new ones the one there is."""
-        new = tuple(path for path in paths if path not in self.request.paths)
+        """The diagnosis with more sources of the same run; without new ones the one there is.
+
+        A diagnosis that waits for a source goes on with it, and asks only the checks again that it affects.
+        """
+        new = tuple(path.absolute() for path in paths if path not in self.request.paths)
         if not new:
             return self.diagnosis
+        if self._question is not None and self._question.wanted is not None:
+            self._question.answer = new
+            return self._diagnosed(emit)
         before = self.request
         self.request = replace(before, paths=(*before.paths, *new))
         try:
-            diagnosis = diagnose(self.request, emit, self._writer(), results=self._results)
+            return self._diagnosed(emit)
         except BaseException:
             self.request = before
             raise
+
+    def skip(self) -> None:
+        """Go on without the source that was asked for: the diagnosis is the one without it."""
+        if self._question is not None:
+            self._question = Question(request=self._question.request)
+        if self.kept is not None:
+            self.kept.store.set_pending(self.kept.session, "")
+
+    def _diagnosed(self, emit: Emit) -> Diagnosis:
+        """Makes the diagnosis and discusses it from now on, with the ids of this session."""
+        given = self._ids()
+        write = self._writer()
+
+        def writer(diagnosis: Diagnosis, listener: Emit) -> Diagnosis:
+            own = renumbered(diagnosis, given)
+            return own if write is None else write(own, listener)
+
+        def listen(event: Event) -> None:
+            emit(
+                replace(event, diagnosis=renumbered(event.diagnosis, given))
+                if isinstance(event, DiagnosisReady)
+                else event
+            )
+
+        made = diagnose(
+            self.request,
+            listen,
+            None if write is None else writer,
+            kept=self.kept,
+            question=self._question,
+            results=self._results,
+        )
+        diagnosis = made if write is not None else renumbered(made, given)
+        if self._question is not None:
+            self.request = self._question.request or self.request
+        self._given = given
         self._material.close()
         self._material = Material(self.request)
         self._discuss(diagnosis)
         return diagnosis
 
     def _discuss(self, diagnosis: Diagnosis) -> None:
-        """Answers are made from what the templates say, never from a model's words."""
+        """Answers are made from what the templates say, never from a model's words.
+
+        The first diagnosis shares the ids of its figures with other programs, a later one has those of the session.
+        """
         plain = without_words(diagnosis)
         self._diagnosis, self._by_model = diagnosis, None
-        journal = journal_of(self.request.cache_dir, plain)
-        self._discussion = Discussion(plain, self._material, journal, self._results)
+        journal = Journal(None) if self._given.last else journal_of(self.request.cache_dir, plain)
+        self._discussion = Discussion(plain, self._material, journal, self._results, self._given)
+
+    def _ids(self) -> GivenIds:
+        """What every id stands for that was given out by now."""
+        return self._given if self._discussion is None else self._given.with_records(self._discussion.cited())
+
+    @property
+    def cited(self) -> tuple[CitedRecord, ...]:
+        """The record of every id of this session, to be kept with it."""
+        return tuple(self._ids().records.values())
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """The results of tools by handle, to be kept with the session."""
+        return self._results.texts
 
     @property
     def discussion(self) -> Discussion:
@@ -137,10 +195,16 @@ class Session:
         """The questions of this conversation with their answers, the oldest first."""
         return tuple(self.conversation.turns)
 
-    def go_on(self, turns: Sequence[Turn]) -> None:
-        """Continue a conversation after turns that were kept."""
+    def go_on(
+        self, turns: Sequence[Turn], records: Iterable[CitedRecord] = (), results: Mapping[str, str] | None = None
+    ) -> None:
+        """Continue a conversation that was kept, before the run is diagnosed: ids and handles keep their meaning."""
         self.conversation = Conversation.of(turns)
+        self._given = self._given.with_records(records).with_ids(name for turn in turns for name in turn.ids)
+        self._results.restore(results or {})
         self._results.number_after(call.handle for turn in turns for call in turn.calls)
+        if self._diagnosis is not None:
+            self._discuss(renumbered(self._diagnosis, self._given))
 
     def _answered(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         self._material.listen(emit, cancelled)
@@ -226,7 +290,9 @@ class Session:
         stored, name = self._results.texts, handle.strip().strip("[]").upper()
         if name not in stored:
             if any(call.handle == name for turn in self.turns for call in turn.calls):
-                raise UsageError(f"the text of {name} is no longer kept; ask its question again")
+                raise UsageError(
+                    f"the text of {name} is no longer kept, it was too old or too long; ask its question again"
+                )
             have = (
                 f"the results are {next(iter(stored))} to {next(reversed(stored))}" if stored else "no tool was called"
             )

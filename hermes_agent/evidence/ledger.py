@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.printable import printable
+from hermes_agent.evidence.session_ids import GivenIds
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from tools.findings import Fact, Sentence
 
@@ -42,20 +43,24 @@ class Ledger:
 
 
 class ContinuedLedger(Ledger):
-    """Continues the numbers of a diagnosis and of its journal; what was measured before keeps its id."""
+    """Continues the numbers of a diagnosis, its journal and its session; what was measured before keeps its id."""
 
-    def __init__(self, known: Sequence[EvidenceRecord], journal: Journal | None = None) -> None:
+    def __init__(
+        self, known: Sequence[EvidenceRecord], journal: Journal | None = None, given: GivenIds | None = None
+    ) -> None:
         super().__init__()
+        given = given or GivenIds()
         self._journal = journal or Journal(None)
         self._known = {_key(record): record.id for record in known}
-        self._last = max((int(record.id[1:]) for record in known), default=0)
+        self._earlier = {(_key(record), record.value): record.id for record in given.of(EvidenceRecord)}
+        self._last = max([given.last.get("E", 0), *(int(record.id[1:]) for record in known)])
 
     def cite(self, fact: Fact) -> str:
         """The id the measurement has in the diagnosis or got since; a new one when it has none."""
         if fact.key not in self._known:
             record = self._journal.add_evidence(
                 lambda other: _key(other) == fact.key and other.value == fact.value,
-                lambda identifier: evidence_record(identifier, fact),
+                lambda identifier: evidence_record(self._earlier.get((fact.key, fact.value), identifier), fact),
                 self._last,
             )
             self._known[fact.key] = record.id

@@ -65,6 +65,11 @@ class ResultStore:
         """Give none of these handles, which stand in a conversation that was kept, to a new result."""
         self._count = max([self._count, *(int(each[1:]) for each in handles if re.fullmatch(r"R\d{1,9}", each))])
 
+    def restore(self, texts: Mapping[str, str]) -> None:
+        """Take over results of a conversation that was kept, under their handles."""
+        self.texts = {name: clean(text) for name, text in texts.items() if re.fullmatch(r"R\d{1,9}", name)} | self.texts
+        self.number_after(self.texts)
+
     def put(self, text: str) -> str:
         """Store a result and give it a handle; the text that was stored last keeps its own."""
         stored = clean(text[:MAX_STORED_CHARS])

@@ -13,6 +13,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import ContinuedLedger, render
+from hermes_agent.evidence.session_ids import CitedRecord, GivenIds, cited_records
 from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
@@ -34,11 +35,14 @@ class Discussion:
         material: Material,
         journal: Journal | None = None,
         results: ResultStore | None = None,
+        given: GivenIds | None = None,
     ) -> None:
+        """``given``: the ids of the session, which open what they were given out for."""
         self.diagnosis = diagnosis
         self.material = material
+        self.given = given or GivenIds()
         self._journal = journal or Journal(None)
-        self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
+        self.ledger = ContinuedLedger(diagnosis.evidence, self._journal, self.given)
         self.results = results or ResultStore()
 
     def profile(self) -> Profile:
@@ -91,16 +95,21 @@ class Discussion:
         for record in self.diagnosis.cases:
             if record.case == hit.id:
                 return record
+        earlier = next((record.id for record in self.given.of(CaseRecord) if record.case == hit.id), "")
         return self._journal.add_case(
             lambda other: other.case == hit.id,
-            lambda identifier: recalled(identifier, hit),
-            max((int(record.id[1:]) for record in self.diagnosis.cases), default=0),
+            lambda identifier: recalled(earlier or identifier, hit),
+            max([self.given.last.get("C", 0), *(int(record.id[1:]) for record in self.diagnosis.cases)]),
         )
 
     @property
     def evidence(self) -> dict[str, EvidenceRecord]:
         """All figures by id, old and new."""
         return {record.id: record for record in (*self.diagnosis.evidence, *self.ledger.added())}
+
+    def cited(self) -> tuple[CitedRecord, ...]:
+        """Everything that has an id by now, in this diagnosis and in answers about it."""
+        return (*cited_records(self.diagnosis), *self.ledger.added(), *self._journal.cases())
 
     @property
     def cases(self) -> tuple[CaseRecord, ...]:

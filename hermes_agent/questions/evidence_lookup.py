@@ -14,7 +14,8 @@ from hermes_agent.evidence.cases import case_fields, recalled_case, similar_case
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.printable import printable
-from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
+from hermes_agent.evidence.session_ids import CitedRecord
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord, HypothesisRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
 from hermes_agent.questions.advice import in_full
 from hermes_agent.questions.discussion import Discussion, cited
@@ -31,6 +32,7 @@ LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
 CASES_LISTED = 3
+OF_EARLIER = "As it was in an earlier diagnosis of this session; the run was diagnosed again since."
 DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)
 THIS_RUN = re.compile(
     r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
@@ -68,6 +70,8 @@ def look_up(discussion: Discussion, identifier: str) -> Shown:
         return _advice(discussion.advice[code])
     if case := _case_of(discussion, code):
         return _case(case)
+    if (earlier := discussion.given.records.get(code)) is not None:
+        return _of_earlier(discussion, earlier)
     if check := next((each for each in discussion.diagnosis.checks if each.analyzer == name.lower()), None):
         return _check(check)
     if lower in causes():
@@ -77,7 +81,12 @@ def look_up(discussion: Discussion, identifier: str) -> Shown:
 
 def explain_ids(discussion: Discussion, question: Question) -> str | None:
     """The records of the ids in a question; None when a word only looks like one (a device called A100)."""
-    known = {*discussion.evidence, *discussion.advice, *(case.id for case in discussion.cases)}
+    known = {
+        *discussion.evidence,
+        *discussion.advice,
+        *(case.id for case in discussion.cases),
+        *discussion.given.records,
+    }
     chosen = [name for name in dict.fromkeys(question.ids) if name in known]
     if chosen:
         return blocks(_explained(discussion, name) for name in chosen)
@@ -89,6 +98,7 @@ def explain_ids(discussion: Discussion, question: Question) -> str | None:
 def _known(discussion: Discussion) -> str:
     cases = [case.id for case in discussion.cases]
     groups = {"evidence": list(discussion.evidence), "advice": list(discussion.advice), "cases": cases}
+    groups = {title: sorted(ids, key=lambda each: int(each[1:])) for title, ids in groups.items()}
     spans = [f"{title} {ids[0]}" + (f" to {ids[-1]}" if len(ids) > 1 else "") for title, ids in groups.items() if ids]
     return f"there is {listed(spans)}" if spans else "the diagnosis cites nothing"
 
@@ -106,6 +116,9 @@ def _explained(discussion: Discussion, name: str) -> str:
         return in_full(discussion.advice[name])
     if case := _case_of(discussion, name):
         return blocks(quoted_from(line, name) for line in (case.title, *_case(case).lines))
+    if name not in discussion.evidence:
+        shown = _of_earlier(discussion, discussion.given.records[name])
+        return blocks([quoted_from(shown.title, name), *(quoted_from(line, name) for line in shown.lines)])
     record = discussion.evidence[name]
     known = metrics().get(record.metric)
     where = f" on {rank_list(record.ranks)}" if record.ranks else ""
@@ -144,6 +157,33 @@ def _evidence(discussion: Discussion, record: EvidenceRecord) -> Shown:
     lines += [f"Measured again: {again.value!r} {record.unit}, {verdict}", *_origin(record)]
     shown = _shown(record.id, f"{title}: {written(record.value, record.unit)}", lines)
     return replace(shown, table=_table(again.rows()), again=again.value, agrees=agrees)
+
+
+def _of_earlier(discussion: Discussion, record: CitedRecord) -> Shown:
+    """A record as it was when an earlier diagnosis of the session gave out its id; a figure is measured again too."""
+    match record:
+        case AdviceRecord():
+            shown = _advice(record)
+        case CaseRecord():
+            return _case(record)
+        case HypothesisRecord():
+            judged = [record.judged_by] if record.judged_by else []
+            title = f"{record.id} {cause_title(record.cause, record.mechanism)}: {record.status}"
+            shown = _shown(record.id, title, judged)
+        case EvidenceRecord():
+            try:
+                shown = _evidence(discussion, record)
+            except InputError as error:
+                shown = _shown(
+                    record.id, f"{record.id} {plain(record.metric)}", [f"Measured again: not possible, {error}"]
+                )
+            if shown.agrees:
+                return shown
+            title = f"{record.id} {plain(record.metric)}: {written(record.value, record.unit)}"
+            now = [f"Now it is {written(shown.again, record.unit)}."] if shown.again is not None else []
+            call = _call(record) + (" on the baseline" if record.run == "baseline" else "")
+            shown = _shown(record.id, title, [f"Measured by: {call}", *now])
+    return replace(shown, lines=(OF_EARLIER, *shown.lines))
 
 
 def _measure_again(discussion: Discussion, record: EvidenceRecord) -> Measurement:

@@ -1,7 +1,8 @@
-"""Sessions kept between calls: request, turns and an unfinished diagnosis, in one SQLite file of the user's own.
+"""Sessions kept between calls: request, turns, what their ids stand for, results of tools and an unfinished diagnosis.
 
-Every write is a transaction of its own, so that a process that is killed loses at most what it was doing. LangGraph's
-checkpoints of a running diagnosis lie in the same file and go when it is finished.
+They lie in one SQLite file of the user's own. Every write is a transaction of its own, so that a process that is killed
+loses at most what it was doing. LangGraph's checkpoints of a running diagnosis lie in the same file and go when it is
+finished.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import os
 import secrets
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.model.diagnosis import Record
+from hermes_agent.evidence.session_ids import CitedRecord
+from hermes_agent.model.diagnosis import EvidenceRecord, Record
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
 from hermes_agent.sessions.stored_request import StoredRequest
@@ -36,6 +38,10 @@ MOST_SESSIONS = 100  # the one that was not used for longest goes first
 MOST_TURNS = 500  # of one session; the oldest go first
 LONGEST_TURN = 2**20  # characters of one stored turn; a longer one is stored without its calls, and cut
 LONGEST_TITLE = 200
+MOST_RECORDS = 4_000  # of one session that an id stands for; the oldest go first
+LONGEST_RECORD = 2**15  # characters; a longer figure is stored without its steps, anything else not at all
+LONGEST_RESULT = 2**17  # characters of one result of a tool; a longer one is cut
+MOST_RESULT_CHARS = 2**20  # of all results of one session; the oldest go first
 MOST_BYTES = 256 * 2**20  # of the file
 PAGE_BYTES = 4096
 WAIT_S = 5.0  # for another process that writes
@@ -49,7 +55,16 @@ CREATE TABLE IF NOT EXISTS turns (
   place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
   turn TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS turns_of_session ON turns(session);
+CREATE TABLE IF NOT EXISTS records (
+  place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+  id TEXT NOT NULL, record TEXT NOT NULL, UNIQUE(session, id));
+CREATE TABLE IF NOT EXISTS results (
+  place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+  handle TEXT NOT NULL, text TEXT NOT NULL, UNIQUE(session, handle));
 """
+
+
+RECORD: TypeAdapter[CitedRecord] = TypeAdapter(CitedRecord)
 
 
 class SessionRow(Record):
@@ -75,6 +90,8 @@ class StoredSession:
     request: Request
     turns: tuple[Turn, ...]
     pending: str
+    records: tuple[CitedRecord, ...] = ()  # what its ids stand for
+    results: Mapping[str, str] = field(default_factory=dict)  # texts of tools by handle
 
 
 class SessionStore:
@@ -86,7 +103,6 @@ class SessionStore:
         self.cache_dir = cache_dir
         self.path = cache_dir / "sessions" / FILE
         self._lock = Lock()
-        self._saver: SqliteSaver | None = None
         with self._named_failures():
             self._connection = self._connected()
 
@@ -146,6 +162,45 @@ class SessionStore:
                 (identifier, MOST_TURNS),
             )
 
+    def keep(self, identifier: str, records: Iterable[CitedRecord], results: Mapping[str, str]) -> None:
+        """Keep what ids stand for and results of tools by handle; those that are kept already stay as they are."""
+        texts = [(identifier, each.id, _bounded(each)) for each in records]
+        cut = f"\n… (cut: a session keeps {LONGEST_RESULT:,} characters of a result)"
+        with self._writing() as connection:
+            self._known(connection, identifier)
+            connection.executemany(
+                "INSERT OR IGNORE INTO records (session, id, record) VALUES (?, ?, ?)", [row for row in texts if row[2]]
+            )
+            connection.executemany(
+                "INSERT OR IGNORE INTO results (session, handle, text) VALUES (?, ?, ?)",
+                [
+                    (identifier, handle, text if len(text) <= LONGEST_RESULT else text[:LONGEST_RESULT] + cut)
+                    for handle, text in results.items()
+                ],
+            )
+            connection.execute(
+                "DELETE FROM records WHERE session = ?1 AND place NOT IN"
+                " (SELECT place FROM records WHERE session = ?1 ORDER BY place DESC LIMIT ?2)",
+                (identifier, MOST_RECORDS),
+            )
+            connection.execute(
+                "DELETE FROM results WHERE place IN (SELECT place FROM (SELECT place, sum(length(text)) OVER"
+                " (ORDER BY place DESC) AS chars FROM results WHERE session = ?) WHERE chars > ?)",
+                (identifier, MOST_RESULT_CHARS),
+            )
+
+    def set_request(self, identifier: str, request: Request) -> None:
+        """Keep another request of a session, which has more sources of the same run."""
+        stored = StoredRequest.of(request).model_dump_json()
+        with self._writing() as connection:
+            self._known(connection, identifier)
+            connection.execute("UPDATE sessions SET request = ? WHERE id = ?", (stored, identifier))
+
+    def pending(self, identifier: str) -> str:
+        """What the session's diagnosis waits for, see ``StoredSession``."""
+        with self._reading() as connection:
+            return self._known(connection, identifier)[2]
+
     def open(self, identifier: str) -> StoredSession:
         """Return a session as it was left; raises UsageError where there is none of that id."""
         with self._writing() as connection:
@@ -153,12 +208,20 @@ class SessionStore:
             turns = connection.execute(
                 "SELECT turn FROM turns WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_TURNS)
             ).fetchall()
+            records = connection.execute(
+                "SELECT record FROM records WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_RECORDS)
+            ).fetchall()
+            results = connection.execute(
+                "SELECT handle, text FROM results WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_RECORDS)
+            ).fetchall()
             session = StoredSession(
                 id=identifier,
                 title=title,
                 request=StoredRequest.model_validate_json(request).request(self.cache_dir),
                 turns=tuple(Turn.model_validate_json(turn) for (turn,) in turns),
                 pending=pending,
+                records=tuple(RECORD.validate_json(record) for (record,) in records),
+                results=dict(results),
             )
             connection.execute("UPDATE sessions SET last_used = ? WHERE id = ?", (_now(), identifier))
             return session
@@ -173,16 +236,15 @@ class SessionStore:
 
     def saver(self) -> SqliteSaver:
         """LangGraph's checkpoints of diagnoses, by session id as thread id."""
-        if self._saver is None:
-            from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-            from langgraph.checkpoint.sqlite import SqliteSaver
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+        from langgraph.checkpoint.sqlite import SqliteSaver
 
-            plain = JsonPlusSerializer(allowed_msgpack_modules=None)  # plain values only
-            with self._named_failures():
-                self._saver = SqliteSaver(self._connection, serde=plain)
-                self._saver.setup()
-            self._lock = self._saver.lock  # one connection, one lock
-        return self._saver
+        plain = JsonPlusSerializer(allowed_msgpack_modules=None)  # plain values only
+        saver = SqliteSaver(self._connection, serde=plain)
+        saver.lock = self._lock  # one connection, one lock
+        with self._named_failures():
+            saver.setup()
+        return saver
 
     def close(self) -> None:
         """Close the file."""
@@ -236,6 +298,14 @@ class SessionStore:
             reason = "its content is not what was stored" if isinstance(error, ValidationError) else error
             text = f"{self.path}: sessions cannot be kept or read there ({printable(str(reason), 120)}); "
             raise InputError(f"{text}move the file away to begin with none") from error
+
+
+def _bounded(record: CitedRecord) -> str:
+    """A record as it is stored; "" for one that is too long."""
+    text = record.model_dump_json(by_alias=True)
+    if len(text) > LONGEST_RECORD and isinstance(record, EvidenceRecord):
+        text = record.model_copy(update={"steps": []}).model_dump_json()
+    return text if len(text) <= LONGEST_RECORD else ""
 
 
 def _now() -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from hermes_agent.config.settings import Settings
+from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.llm.budget import Budget, Limits
 from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget, span_log
 from hermes_agent.llm.model import Cancelled, ChatModel, Message
@@ -46,6 +47,7 @@ MOST_TEXTS = 32
 MAX_ROUNDS = 8
 QUESTION_CHARS = 4_000
 EARLIER_CHARS = 600
+OUTDATED = "(from figures that are not those of the present diagnosis; measure again)"
 REMEMBERED = 3  # earlier questions that a model sees again with their answers
 TOOL_CHARS, LEAST_TOOL_CHARS = 6_000, 800
 
@@ -128,12 +130,17 @@ def _subject(cause: str, mechanism: str | None = None) -> Subject:
     return Subject(plain(mechanism or cause), (cause,), mechanism)
 
 
-def _earlier(turns: Sequence[Turn]) -> str:
-    """The turns before as a model reads them: question, the answer's beginning, and the ids that it cites."""
+def earlier_turns(turns: Sequence[Turn], index: EvidenceIndex) -> str:
+    """The turns before as a model reads them: question, the answer's beginning, and the ids that may still be cited.
+
+    Figures of an earlier diagnosis of the run are no evidence any more; such an answer is left out.
+    """
     lines = []
     for turn in turns:
-        answer = one_line(turn.answer, EARLIER_CHARS)
-        lines.append(f"Asked: {one_line(turn.question, EARLIER_CHARS)}\nAnswered: {answer}\nIds: {', '.join(turn.ids)}")
+        past = [name for name in turn.ids if name not in index]
+        answer = OUTDATED if past else one_line(turn.answer, EARLIER_CHARS)
+        ids = ", ".join(name for name in turn.ids if name in index)
+        lines.append(f"Asked: {one_line(turn.question, EARLIER_CHARS)}\nAnswered: {answer}\nIds: {ids}")
     return fence("\n".join(lines), "earlier in this conversation")
 
 
@@ -216,7 +223,11 @@ class ModelAnswers:
             known = short_facts(diagnosis, facts_chars(window) // 2)
             rules = render("question", max_rounds=MAX_ROUNDS, diagnosis=known, statements=render("statements"))
         small = is_small(window)
-        earlier = [Message("user", _earlier(turns[-(1 if small else REMEMBERED) :]))] if turns else []
+        earlier = (
+            [Message("user", earlier_turns(turns[-(1 if small else REMEMBERED) :], self._discussion.index()))]
+            if turns
+            else []
+        )
         return Message("system", rules), *earlier, question
 
     def _context(self) -> CheckContext:

@@ -98,6 +98,7 @@ class Controller:
         if self._job is None and self._waiting:
             self._job = self._waiting.popleft()
             self._started_s = self._clock()
+            self._wanted = None
             act = partial(perform, self._job, self._app.post_message)
             self._app.run_worker(act, thread=True, exit_on_error=False, name=self._job.title)
 
@@ -114,7 +115,10 @@ class Controller:
             session = opener()
             try:
                 kept = self.kept.memory.begin(session.request, title)
-                return Opened(session, session.diagnose(emit), kept)
+                session.kept = self.kept.memory.steps(kept)
+                diagnosis = session.diagnose(emit)
+                self.kept.memory.add(kept, session)
+                return Opened(session, diagnosis, kept)
             except BaseException:
                 session.close()
                 raise
@@ -148,6 +152,7 @@ class Controller:
                 raise UsageError("No source was asked for, so there is nothing to skip.")
             self.runs.add(replace(run, wanted=None))
             self._app.conversation.say(f"Going on without it ({run.wanted.source}).")
+            self.add(Job("concluding", lambda _, __: run.session.skip(), lambda _: None))
             return
         if missing := next((path for path in paths if not path.exists()), None):
             raise UsageError(f"{missing}: there is no such file or folder; check the path.")
@@ -155,7 +160,12 @@ class Controller:
         def done(diagnosis: Diagnosis) -> None:
             self.discuss(run.name, run.title, Opened(run.session, diagnosis, run.kept))
 
-        self.add(Job("diagnosing again", lambda emit, _: run.session.attach(paths, emit), done, opens=True))
+        def act(emit: Emit, _: Cancelled) -> Diagnosis:
+            diagnosis = run.session.attach(paths, emit)
+            self.kept.memory.add(run.kept, run.session)
+            return diagnosis
+
+        self.add(Job("diagnosing again", act, done, opens=True))
 
     def _named_runs(self) -> str:
         return f"open are {', '.join(f'@{each}' for each in self.runs.open)}"
@@ -227,7 +237,7 @@ class Controller:
         def act(emit: Emit, cancelled: Cancelled) -> tuple[Answer, Turn]:
             answer = run.session.ask(question, emit, cancelled)
             turn = run.session.turns[-1]
-            self.kept.memory.add(run.kept, turn)
+            self.kept.memory.add(run.kept, run.session, turn)
             return answer, turn
 
         async def done(found: tuple[Answer, Turn]) -> None:

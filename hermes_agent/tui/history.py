@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,8 +13,11 @@ from hermes_agent.model.turn import ToolCallRecord, Turn
 from tools.errors import HermesError, InputError, UsageError
 
 if TYPE_CHECKING:
+    from hermes_agent.evidence.session_ids import CitedRecord
     from hermes_agent.model.request import Request
     from hermes_agent.sessions.store import SessionRow, StoredSession
+    from hermes_agent.tui.work import ChatSession
+    from hermes_agent.workflow.way import Kept
 
 SCHEMA = "hermes-dx/conversation/1"
 LINE_CHARS = 1_000  # of a tool call, a title or a note in an exported conversation
@@ -33,6 +36,9 @@ class Store(Protocol):
 
     def add_turn(self, identifier: str, turn: Turn) -> None:
         """Keep a turn of a session."""
+
+    def keep(self, identifier: str, records: Iterable[CitedRecord], results: Mapping[str, str]) -> None:
+        """Keep what ids stand for and results of tools by handle."""
 
     def open(self, identifier: str) -> StoredSession:
         """Return a session as it was left; raises UsageError where there is none of that id."""
@@ -65,14 +71,24 @@ class Memory:
             self._give_up(error)
             return ""
 
-    def add(self, identifier: str, turn: Turn) -> None:
-        """Keep a turn of a session that is kept."""
+    def add(self, identifier: str, session: ChatSession, turn: Turn | None = None) -> None:
+        """Keep a turn of a session that is kept, what its ids stand for and the results of its tools."""
         if not identifier or self._opener is None:
             return
         try:
-            self._opened().add_turn(identifier, turn)
+            store = self._opened()
+            store.keep(identifier, session.cited, session.results)
+            if turn is not None:
+                store.add_turn(identifier, turn)
         except HermesError as error:
             self._give_up(error)
+
+    def steps(self, identifier: str) -> Kept | None:
+        """Return where the steps of the session's diagnosis are kept, None where they are not."""
+        from hermes_agent.sessions.store import SessionStore
+        from hermes_agent.workflow.way import Kept
+
+        return Kept(self._store, identifier) if identifier and isinstance(self._store, SessionStore) else None
 
     def sessions(self) -> list[SessionRow]:
         """Return the kept sessions; raises UsageError where none are kept, InputError for a damaged file."""

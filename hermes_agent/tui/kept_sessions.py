@@ -41,9 +41,11 @@ class KeptSessions:
             stored = self.memory.open(identifier)
             session = opener(stored.request)
             try:
-                opened = Opened(session, session.diagnose(emit), identifier)
-                session.go_on(stored.turns)
-                return opened, stored
+                session.go_on(stored.turns, stored.records, stored.results)
+                session.kept = self.memory.steps(identifier)
+                diagnosis = session.diagnose(emit)
+                self.memory.add(identifier, session)
+                return Opened(session, diagnosis, identifier), stored
             except BaseException:
                 session.close()
                 raise

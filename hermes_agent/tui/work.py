@@ -17,12 +17,14 @@ from tools.errors import HermesError
 
 if TYPE_CHECKING:
     from hermes_agent.confirm import Confirmation, RunOf
+    from hermes_agent.evidence.session_ids import CitedRecord
     from hermes_agent.locations.places import Place
     from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.events import Emit, Event
     from hermes_agent.model.request import Request
     from hermes_agent.model.turn import Turn
     from hermes_agent.session import Answer, Shown
+    from hermes_agent.workflow.way import Kept
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
 
@@ -39,6 +41,8 @@ class ChatSession(Protocol):
     def request(self) -> Request:
         """The request that it was opened with."""
 
+    kept: Kept | None  # where the steps of a diagnosis are kept
+
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Return the diagnosis of the run."""
 
@@ -49,11 +53,24 @@ class ChatSession(Protocol):
     def turns(self) -> tuple[Turn, ...]:
         """The questions asked so far with their answers."""
 
-    def go_on(self, turns: tuple[Turn, ...]) -> None:
-        """Continue a conversation after turns that were kept."""
+    @property
+    def cited(self) -> tuple[CitedRecord, ...]:
+        """The record of every id that was given out."""
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """The results of tools by handle."""
+
+    def go_on(
+        self, turns: tuple[Turn, ...], records: tuple[CitedRecord, ...] = (), results: Mapping[str, str] | None = None
+    ) -> None:
+        """Continue a conversation that was kept."""
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
         """Return the diagnosis with more sources of the same run."""
+
+    def skip(self) -> None:
+        """Go on without the source that was asked for."""
 
     def show(self, identifier: str) -> Shown:
         """Return the record behind ``E7``, ``C2`` or ``A1``; a figure is measured again."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from case_library.stand_ins import Functions, forget, stand_ins
+from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import NOT_LOOKED_UP, Diagnosis
-from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit, NotStored, Stage, StageStarted
+from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit, Notice, NotStored, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
-from hermes_agent.workflow.way import Ask, Kept, Way
+from hermes_agent.workflow.way import Kept, Question, Way
 from tools.errors import HermesError
 from tools.leftovers import private_folder, remove_leftovers
 
@@ -24,9 +27,10 @@ if TYPE_CHECKING:
     from hermes_agent.workflow.workspace import Workspace
 
 
-__all__ = ["Kept", "Writer", "diagnose"]
+__all__ = ["Kept", "Question", "Writer", "diagnose"]
 
 LOG = logging.getLogger("hermes_dx.workflow")
+LONGEST_REASON = 300
 
 Writer = Callable[[Diagnosis, Emit], Diagnosis]
 
@@ -37,22 +41,25 @@ def diagnose(
     writer: Writer | None = None,
     kept: Kept | None = None,
     proposer: Proposer | None = None,
-    ask: Ask | None = None,
+    question: Question | None = None,
     results: ResultStore | None = None,
 ) -> Diagnosis:
     """The diagnosis of a run: stored when nothing has changed since, else made by the workflow.
 
     ``writer`` adds a model's words, after the answer from templates was emitted; only that answer is stored.
     ``kept``: keep each step, and go on after the last one that an earlier call finished. ``proposer`` adds a model's
-    hypotheses, which are tested like all others; with one the answer is always made, and not stored. ``ask``:
-    called where one missing source would decide between hypotheses; what it gives is read as of the same run.
+    hypotheses, which are tested like all others; with one the answer is always made, and not stored. ``question``:
+    a person may be asked for one source that would decide between hypotheses. The diagnosis without it is given at
+    once and ``SourceWanted`` emitted after it; the next call with the same question and its answer goes on.
     ``results`` takes what the tools gave, under the handles that are reported.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, ask, results))
+    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, question, results))
     emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
+    if question is not None and question.wanted is not None:
+        emit(question.wanted)
     if writer is None:
         return diagnosis
     worded = writer(diagnosis, emit)
@@ -68,16 +75,17 @@ def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, 
         private_folder(request.cache_dir)
     remove_leftovers(request.cache_dir)
     name = stored.key(request)
-    found = None if request.summaries else stored.find(request.cache_dir, name)  # what is missing there is made
+    waits = _waits(way)
+    found = None if request.summaries or waits else stored.find(request.cache_dir, name)  # what is missing is made
     if found is not None and not found.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
-        _finish(way)
+        _finish(way, request)
         return found, True
     diagnosis, made = _run(request, emit, way, name)
     if made.transient:
         emit(NotStored("A trace that was left out may be read the next time, so this answer was not stored."))
         return diagnosis, False
-    name = name if made.request is request else stored.key(made.request)  # a person may have attached a source
+    name = name if made.request == request else stored.key(made.request)  # a person may have attached a source
     if not stored.keep(request.cache_dir, name, made.request, diagnosis):
         emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
     return diagnosis, False
@@ -88,21 +96,40 @@ def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnos
     from hermes_agent.workflow.workspace import Workspace
 
     emit(StageStarted(Stage.LOAD))
-    workspace = Workspace(request, emit, way.proposer)
-    workspace.results = way.results or workspace.results
+    workspace = (way.question and way.question.workspace) or Workspace(request, emit, way.proposer)
+    workspace.emit, workspace.results = emit, way.results or workspace.results
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:
         result = _result(workspace, emit, way, key)
+    except sqlite3.Error as error:  # the file of sessions is full or damaged: the answer is worth more than its steps
+        if way.kept is None:
+            raise
+        emit(Notice(printable(f"The steps of this diagnosis are not kept: {error}", LONGEST_REASON)))
+        way = replace(way, kept=None)
+        result = _result(workspace, emit, way, key)
     finally:
         workspace.close()
-    _finish(way)
+    _finish(way, workspace.request)
     return Diagnosis.model_validate(result["diagnosis"]), workspace
 
 
-def _finish(way: Way) -> None:
-    """Drop the steps that were kept: the diagnosis is made."""
-    if way.kept is not None:
+def _waits(way: Way) -> bool:
+    """Return whether a diagnosis that was kept waits for the answer of a person."""
+    if way.question is None:
+        return False
+    kept = way.kept
+    return way.question.workspace is not None or (
+        kept is not None and kept.store.pending(kept.session) not in ("", kept.store.UNFINISHED)
+    )
+
+
+def _finish(way: Way, request: Request) -> None:
+    """Drop the steps that were kept, unless the diagnosis waits for an answer, and keep what it was made of."""
+    if way.question is not None:
+        way.question.request = request
+    if way.kept is not None and (way.question is None or way.question.wanted is None):
+        way.kept.store.set_request(way.kept.session, request)
         way.kept.store.set_pending(way.kept.session, "")
 
 
@@ -113,7 +140,7 @@ def _result(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, o
             from hermes_agent.workflow.runner import run
 
             return run(workspace, emit, way, key)
-        except HermesError:
+        except (HermesError, sqlite3.Error):
             raise
         except Exception:  # another version of LangGraph may ask its clients for more than a stand-in has
             if not missing:

@@ -33,7 +33,7 @@ from hermes_agent.report.records import untraced_note
 from hermes_agent.workflow import deep_looks
 from hermes_agent.workflow.investigation import Inquiry, investigate, restored
 from hermes_agent.workflow.workspace import Workspace
-from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
+from tools.analyzers.registry import CHECKS, affected_checks, answer_instead, check_of, in_order, keep_answers, spec_of
 from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
 from tools.errors import HermesError, InputError
@@ -48,7 +48,7 @@ LOG = logging.getLogger("hermes_dx.workflow")
 RECALLED_CAUSES = 2  # similar cases are looked up for this many causes
 CASES_PER_CAUSE = 3
 LONGEST_REASON = 300
-RECURSION_LIMIT = 25  # the longest path has ten nodes
+RECURSION_LIMIT = 40  # the longest path has 20 nodes: a source is attached, and all is asked again
 
 
 def _latest(known: list[dict[str, str]], new: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -66,7 +66,7 @@ class State(TypedDict, total=False):
     routes: list[dict[str, Any]]  # the decision on every deep look, with its reason
     look: str  # set by Send: the one that a look node has to take
     rank: int  # set by Send: on which rank
-    looks: Annotated[list[dict[str, Any]], operator.add]  # what the looks showed: look, sentence
+    looks: Annotated[list[dict[str, Any]], operator.add]  # what the looks showed: look, rank, sentence
     families_began: float  # Unix time: another process may go on after a kill
     verdict: str
     ranking: str
@@ -77,7 +77,8 @@ class State(TypedDict, total=False):
     attached: list[str] | None  # paths that a person gave for it; None: nobody was asked
     recalls: list[str]  # by place in the ranking
     comparison: str
-    notes: Annotated[list[str], operator.add]
+    notes: list[str]  # on the case library
+    asked_again: list[str]  # checks that an attached source made run again
     diagnosis: dict[str, Any]
 
 
@@ -205,7 +206,7 @@ def look(state: State, runtime: Runtime[Workspace]) -> State:
     """Take the deep look that the branch was sent with."""
     workspace = runtime.context
     shown = deep_looks.take(state["look"], state["rank"], workspace, runtime.stream_writer, workspace.results)
-    return {"looks": [] if shown is None else [{"look": state["look"], "sentence": shown}]}
+    return {"looks": [] if shown is None else [{"look": state["look"], "rank": state["rank"], "sentence": shown}]}
 
 
 def family(state: State, runtime: Runtime[Workspace]) -> State:
@@ -242,10 +243,10 @@ def _explain(state: State, workspace: Workspace) -> Update:
     return update, f"{ranking.verdict}: {ranking.why}; {_tested(restored(update['hypotheses']))}"
 
 
-def after_explain(state: State) -> str:
-    """Ask a person once, where one can be asked and a source would decide."""
+def after_write(state: State) -> str:
+    """Ask a person once, where one can be asked and a source would decide; the diagnosis without it is written."""
     can_ask = state.get("interactive", False) and state.get("attached") is None
-    return "ask" if can_ask and state.get("wanted") else "recall"
+    return "ask" if can_ask and state.get("wanted") else END
 
 
 def ask(state: State) -> State:
@@ -255,25 +256,38 @@ def ask(state: State) -> State:
 
 def after_ask(state: State) -> str:
     """Read what was attached, if anything was."""
-    return "attach" if state.get("attached") else "recall"
+    return "attach" if state.get("attached") else END
 
 
 def attach(state: State, runtime: Runtime[Workspace]) -> State:
-    """Read the attached source and report the checks whose outcome it changes; the ranking is made again after it.
+    """Read the attached source; the checks that depend on it are asked again, those whose outcome changes reported.
 
-    Records may change any check, so all are asked; what does not depend on the source gives the same outcome.
+    The others keep their answers. Further traces may change where the time is, so all is asked again after them.
     """
-    workspace = runtime.context
+    workspace, before = runtime.context, runtime.context.profile()
     try:
         workspace.attach([Path(path) for path in state["attached"] or ()])
     except InputError as error:
         runtime.stream_writer(Notice(printable(f"Not attached: {error}", LONGEST_REASON)))
         return {"attached": []}
-    before = {each["analyzer"]: (each["status"], each["text"]) for each in state["checks"]}
+    profile = workspace.profile()
+    affected = affected_checks(before, profile)
+    if len(affected) == len(CHECKS):
+        return {"checks": [], "asked_again": [spec.name for spec in CHECKS]}
+    keep_answers(before, profile, affected)
+    said = {each["analyzer"]: (each["status"], each["text"]) for each in state["checks"]}
     changed: list[dict[str, str]] = []
-    for spec in in_order(workspace.profile()):
-        changed += _run(spec, workspace, before.get(spec.name))
-    return {"checks": changed}
+    for spec in in_order(profile):
+        if spec in affected:
+            changed += _run(spec, workspace, said.get(spec.name))
+    return {"checks": changed, "asked_again": [spec.name for spec in affected]}
+
+
+def after_attach(state: State) -> str:
+    """Go on where the source makes a difference: from the first checks, or from the ranking."""
+    if not state.get("attached"):
+        return END
+    return "coarse" if len(state["asked_again"]) == len(CHECKS) else "explain"
 
 
 def _tested(hypotheses: list[Hypothesis]) -> str:
@@ -284,7 +298,7 @@ def _tested(hypotheses: list[Hypothesis]) -> str:
 
 def _recall(state: State, workspace: Workspace) -> Update:
     if not _ranking(state, workspace).causes:
-        return {}, "no cause to look up"
+        return {"recalls": [], "notes": []}, "no cause to look up"
     try:
         recalls, notes = _recalls(state, workspace)
     except (HermesError, OSError) as error:  # cases help to fix what was found: without them the diagnosis still holds
@@ -334,7 +348,8 @@ def _untraced(workspace: Workspace) -> list[str]:
 def _write(state: State, workspace: Workspace) -> Update:
     profile, baseline = workspace.profile(), workspace.baseline()
     hypotheses = restored(state.get("hypotheses", []))
-    looks = {each["look"]: each["sentence"] for each in state.get("looks", [])}
+    taken = {(each["look"], each["rank"]) for each in state.get("routes", []) if each["taken"]}
+    looks = {each["look"]: each["sentence"] for each in state.get("looks", []) if (each["look"], each["rank"]) in taken}
     comparison = None
     if baseline is not None:
         comparison = workspace.get("comparison", Comparison, lambda: compare(baseline, profile))
@@ -394,20 +409,18 @@ def build(saver: BaseCheckpointSaver[str] | None = None) -> CompiledStateGraph[S
     graph.add_node("ask", ask)
     chains = (
         ("load", "coarse", "inter_operator", "families"),
-        ("join", "explain"),
-        ("attach", "explain"),
-        ("recall", "predict", "write"),
+        ("join", "explain", "recall", "predict", "write"),
     )
     for chain in chains:
         for before, after in pairwise(chain):
             graph.add_edge(before, after)
     graph.add_edge(START, "load")
     graph.add_conditional_edges("families", fan_out, ["family", "look"])
-    graph.add_conditional_edges("explain", after_explain, ["ask", "recall"])
-    graph.add_conditional_edges("ask", after_ask, ["attach", "recall"])
+    graph.add_conditional_edges("write", after_write, ["ask", END])
+    graph.add_conditional_edges("ask", after_ask, ["attach", END])
+    graph.add_conditional_edges("attach", after_attach, ["coarse", "explain", END])
     graph.add_edge("family", "join")
     graph.add_edge("look", "join")
-    graph.add_edge("write", END)
     return graph.compile(checkpointer=saver)
 
 

@@ -10,6 +10,7 @@ import logging
 import operator
 import time
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Protocol, TypedDict
@@ -94,6 +95,10 @@ def restored(values: Sequence[dict[str, Any]]) -> list[Hypothesis]:
 
 def investigate(inquiry: Inquiry) -> list[dict[str, Any]]:
     """The hypotheses of a run as plain values, in the order in which they were proposed."""
+    return Context().run(_invoked, inquiry)  # apart from the workflow, whose way of keeping states it would take over
+
+
+def _invoked(inquiry: Inquiry) -> list[dict[str, Any]]:
     state = _compiled().invoke({}, config={"recursion_limit": RECURSION_LIMIT}, context=inquiry)
     found: list[dict[str, Any]] = state.get("hypotheses", [])
     return found

@@ -18,39 +18,28 @@ if TYPE_CHECKING:
 
 
 def run(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, Any]:
-    """The last state of the workflow; its events are passed on. ``key``: what the diagnosis depends on."""
-    kept, saver = way.kept, _saver(way)
+    """The last state of the workflow; its events are passed on. ``key``: what the diagnosis depends on.
+
+    Where a source would decide, ``way.question`` is set and the state that waits for the answer is kept.
+    """
+    kept, question, saver = way.kept, way.question, _saver(way)
     bounds = config("" if saver is None else kept.session if kept else "one run")
     graph = build(saver)
-    given: dict[str, Any] | Command[Any] | None = {"key": key, "interactive": way.ask is not None}
+    given: dict[str, Any] | Command[Any] | None = {"key": key, "interactive": question is not None}
     more: dict[str, Any] = {}
-    if kept is not None and saver is not None:
+    if saver is not None:
         known = graph.get_state(bounds)
         if known.tasks and known.values.get("key") == key:
-            given = None  # go on
-            if attached := known.values.get("attached"):
-                workspace.attach([Path(path) for path in attached])
-        else:
-            saver.delete_thread(kept.session)
+            given = _go_on(workspace, way, [Path(path) for path in known.values.get("attached") or ()])
+        elif known.values:
+            saver.delete_thread("one run" if kept is None else kept.session)
+    if kept is not None:
         kept.store.set_pending(kept.session, kept.store.UNFINISHED)
         more["durability"] = "sync"  # a step that is finished is kept before the next one begins
-    while True:
-        state, wanted = _stream(graph.stream, given, emit, config=bounds, context=workspace, **more)
-        if wanted is None or way.ask is None:
-            return state
-        if kept is not None:
-            kept.store.set_pending(kept.session, wanted.question)
-        emit(wanted)
-        given = Command(resume=[str(path.absolute()) for path in way.ask(wanted)])
-
-
-def _stream(
-    stream: Callable[..., Any], given: object, emit: Emit, **more: object
-) -> tuple[dict[str, Any], SourceWanted | None]:
-    """The last state, and what a person is asked where the workflow waits for an answer."""
     state: dict[str, Any] = {}
     wanted: SourceWanted | None = None
-    for mode, chunk in stream(given, stream_mode=["custom", "values"], **more):
+    stream: Callable[..., Any] = graph.stream  # its stubs know the chunks of a single mode
+    for mode, chunk in stream(given, stream_mode=["custom", "values"], config=bounds, context=workspace, **more):
         if mode == "custom":
             emit(chunk)
         elif "__interrupt__" in chunk:
@@ -58,7 +47,21 @@ def _stream(
             wanted = _question(asked.value)
         else:
             state = chunk
-    return state, wanted
+    if question is not None:
+        question.wanted, question.answer = wanted, None
+        question.workspace, question.saver = (workspace, saver) if wanted is not None else (None, None)
+    if kept is not None and wanted is not None:
+        kept.store.set_pending(kept.session, wanted.question)
+    return state or dict(graph.get_state(bounds).values)
+
+
+def _go_on(workspace: Workspace, way: Way, attached: list[Path]) -> Command[Any] | None:
+    """What the kept state is given: the answer of a person, or nothing to go on where it was left."""
+    if attached and not workspace.has(attached):
+        workspace.attach(attached)
+    if way.question is None or way.question.answer is None:
+        return None
+    return Command(resume=[str(path.absolute()) for path in way.question.answer])
 
 
 def _question(value: dict[str, Any]) -> SourceWanted:
@@ -71,8 +74,8 @@ def _saver(way: Way) -> BaseCheckpointSaver[str] | None:
     """What keeps the state: the session's file, or memory where a person may be asked, else nothing."""
     if way.kept is not None:
         return way.kept.store.saver()
-    if way.ask is None:
+    if way.question is None:
         return None
     from langgraph.checkpoint.memory import InMemorySaver
 
-    return InMemorySaver()
+    return way.question.saver or InMemorySaver()

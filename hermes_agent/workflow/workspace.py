@@ -45,7 +45,8 @@ class Workspace:
     def prepare(self) -> None:
         """Begin to read the run and to open the case index in the background."""
         with self._lock:
-            self._loading = self._loading or _begin(self._load)
+            if self._profiles is None:
+                self._loading = self._loading or _begin(self._load)
             self._index = self._index or _begin(self._open_index)
 
     @property
@@ -75,9 +76,14 @@ class Workspace:
         return self._index.result()
 
     def close(self) -> None:
-        """Release the case index, if it was opened."""
-        if self._index is not None and self._index.exception() is None:
-            self._index.result().close()
+        """Release the case index, if it was opened; it is opened again where it is asked for."""
+        index, self._index = self._index, None
+        if index is not None and index.exception() is None:
+            index.result().close()
+
+    def has(self, paths: Sequence[Path]) -> bool:
+        """Return whether these sources are among those that are read."""
+        return set(paths) <= set(self.request.paths)
 
     def attach(self, paths: Sequence[Path]) -> None:
         """Read more sources of the same run; what was read comes from the cache. InputError: nothing has changed.

@@ -9,11 +9,17 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.config.settings import Settings
-from hermes_agent.demo.data import demo_run
+from hermes_agent.demo.data import demo_fixed_run, demo_run
+from hermes_agent.evidence.citations import written
+from hermes_agent.evidence.index import EvidenceIndex
+from hermes_agent.evidence.session_ids import figure_key
+from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from hermes_agent.model.events import Event, Notice, StageProgress, ToolCalled, ignore
 from hermes_agent.model.request import Request
-from hermes_agent.model.turn import ToolCallRecord
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.questions.evidence_lookup import OF_EARLIER
 from hermes_agent.session import Cancelled, Session
+from hermes_agent.statements.question import earlier_turns
 from tools.errors import InputError, UsageError
 
 
@@ -225,3 +231,54 @@ def test_a_short_question_refers_to_the_turn_before(session: Session) -> None:
     assert answer.text.startswith("Understood as “how long is a step of rank 1?”.")
     assert {each.arguments.get("rank") for each in answer.evidence} == {1}
     assert session.turns[-1].question == "and rank 1?"
+
+
+def test_ids_of_a_kept_conversation_keep_their_meaning_after_the_run_has_changed(
+    own_cache: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(demo_run(), tmp_path / "run"))
+    request, settings = Request(paths=(run,), cache_dir=own_cache), Settings(cache_dir=own_cache)
+    with Session(request, settings) as first:
+        first.diagnose(ignore)
+        asked = first.ask("breakdown of rank 1", ignore)
+        first.ask("forward against backward", ignore)
+        before = {record.id: record for record in (*first.diagnosis.evidence, *asked.evidence)}
+        advice = first.diagnosis.advice[0]
+        turns, cited, results = first.turns, first.cited, dict(first.results)
+    (kept,) = turns[1].calls
+    shutil.rmtree(run)
+    shutil.copytree(demo_fixed_run(), run)
+    with Session(request, settings) as later:
+        later.go_on(turns, cited, results)
+        diagnosis = later.diagnose(ignore)
+        later.ask("breakdown of rank 1", ignore)
+        now = {record.id: record for record in diagnosis.evidence}
+        same = now.keys() & before.keys()
+        assert {name: figure_key(now[name]) for name in same} == {name: figure_key(before[name]) for name in same}
+        assert now.keys() - before.keys()
+        for name in before.keys() - same:
+            shown = later.show(name)
+            assert written(before[name].value, before[name].unit) in shown.title
+            assert shown.agrees or shown.lines[0] == OF_EARLIER
+        assert later.show(advice.id).lines[0] == OF_EARLIER
+        assert later.show(advice.id).title.endswith(advice.optimization)
+        assert advice.id not in {each.id for each in diagnosis.advice}
+        assert later.result(kept.handle) == results[kept.handle]
+        changed = next(name for name in sorted(before) if later.show(name).lines[0] == OF_EARLIER)
+        assert "an earlier diagnosis of this session" in later.ask(f"show {changed}", ignore).text
+
+
+def test_a_model_is_not_given_figures_of_an_earlier_diagnosis() -> None:
+    turn = Turn(question="why?", answer="It takes 52.0 ms [E7].", ids=["E7"])
+    index = EvidenceIndex({})
+    assert "52.0" not in earlier_turns([turn], index)
+    known = EvidenceIndex({"E7": record("E7")})
+    assert "52.0 ms [E7]" in earlier_turns([turn], known)
+
+
+def record(identifier: str) -> EvidenceRecord:
+    of = SourceSelector(path="rank0.json", selector="steps")
+    scope: dict[str, object] = {"ranks": [], "steps": [], "window_ns": None, "source": of}
+    return EvidenceRecord.model_validate(
+        {"id": identifier, "metric": "m", "arguments": {}, "value": 52.0, "unit": "ms"} | scope
+    )

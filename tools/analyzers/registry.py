@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
+
 from tools.analyzers.communication import arrival, exposed, messages, network, redundant, transfer, uneven_work
 from tools.analyzers.computation import achieved_rate, kernel_groups, rank_speed, roofline
 from tools.analyzers.cpu import (
@@ -25,6 +28,8 @@ from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.knowledge.taxonomy import causes
+from tools.run.kinds import MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.run.model import Run
 from tools.views.profile import Profile
 
 # In the order of a report. Within a block, checks that the run's sources cannot answer at all come last.
@@ -61,6 +66,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}
+OF_RECORDS = (MONITOR_FORMAT, STEP_LOG_FORMAT)
 UNWATCHED = (
     "offload_stall",
     "power_governor",
@@ -84,6 +90,40 @@ def answer_instead(profile: Profile, check: Check) -> Check:
     """Put an answer in the place of a check that broke, so that everyone who asks for it later gets this one."""
     profile.memo(f"check:{check.name}", lambda: check)
     return check
+
+
+def affected_checks(before: Profile, after: Profile) -> tuple[CheckSpec, ...]:
+    """The checks whose answer may change by further sources of the same run.
+
+    Where the traces are the same, those that looked for records or that nobody has asked yet; otherwise all.
+    """
+    if not _same_traces(before.run, after.run):
+        return CHECKS
+    return tuple(spec for spec in CHECKS if before.depends_on_records(f"check:{spec.name}"))
+
+
+def keep_answers(before: Profile, after: Profile, affected: Collection[CheckSpec]) -> None:
+    """Take over the answers of all checks but the affected ones."""
+    for spec in CHECKS:
+        if spec not in affected:
+            after.memo(f"check:{spec.name}", partial(spec.once, before))
+
+
+def _same_traces(before: Run, after: Run) -> bool:
+    """Return whether two readings of a run differ in monitor records and step logs alone."""
+    return _without_records(before) == _without_records(after)
+
+
+def _without_records(run: Run) -> list[object]:
+    ranks = [
+        (
+            *(rank.rank, rank.steps, rank.marks, rank.devices, rank.clock, rank.metadata, rank.host),
+            *(rank.rank_origin, rank.step_origin, len(rank.events)),
+        )
+        for rank in run.profiled_ranks
+    ]
+    traces = sorted((str(each.path), each.digest) for each in run.sources if each.format not in OF_RECORDS)
+    return [ranks, run.rank_numbers, traces, run.layout, dict(run.variables), run.cut, run.screening is None]
 
 
 def in_order(profile: Profile) -> tuple[CheckSpec, ...]:

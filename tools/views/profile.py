@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, wraps
-from threading import RLock
+from threading import RLock, local
 from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
@@ -39,6 +40,8 @@ class Profile:
         self._ranks = {rank.rank: RankProfile(rank) for rank in run.ranks}
         self._memo: dict[str, object] = {}
         self._making: dict[str, RLock] = {}  # by name, so that threads wait only for what they share
+        self._of_records: set[str] = set()  # names of results for which records or a step log were looked for
+        self._frames = local()  # of each thread: whether each result being made looked for them
 
     @property
     def traced(self) -> bool:
@@ -60,11 +63,11 @@ class Profile:
         """True where ranks use accelerators, by their trace or the monitor's records; also where these do not say."""
         if self.traced:
             return self.run.has_device
-        if self.run.records is None:
+        if self.records is None:
             return True
-        used = self.run.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
+        used = self.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
         return bool((used.fillna(0.0) > 0).to_numpy().any()) or not all(
-            _cpu_only(self.run.records, rank) for rank in {each.rank for each in self.run.records.ranks}
+            _cpu_only(self.records, rank) for rank in {each.rank for each in self.records.ranks}
         )
 
     @property
@@ -83,23 +86,65 @@ class Profile:
         if name not in self._memo:
             with self._making.setdefault(name, RLock()):
                 if name not in self._memo:
-                    self._memo[name] = make()
+                    with self._noting(name):
+                        self._memo[name] = make()
+        if name in self._of_records:
+            self._looked_for_records()
         return cast("Derived", self._memo[name])
+
+    def depends_on_records(self, name: str) -> bool:
+        """True where a result was made by looking for monitor records or a step log, or was not made yet.
+
+        Anything else depends on the traces alone: with records it would come out the same.
+        """
+        return name not in self._memo or name in self._of_records
+
+    @contextmanager
+    def _noting(self, name: str) -> Iterator[None]:
+        """Note whether records are looked for while a result is made, also by what it is made of."""
+        frames: list[bool] = self._frames.__dict__.setdefault("looked", [])
+        frames.append(False)
+        try:
+            yield
+        finally:
+            if frames.pop():
+                self._of_records.add(name)
+                self._looked_for_records()
+
+    def _looked_for_records(self) -> None:
+        if frames := self._frames.__dict__.get("looked"):
+            frames[-1] = True
 
     @cached_property
     def breakdown(self) -> pd.DataFrame:
         """The breakdowns of all ranks with a column ``rank``; UsageError without a trace."""
         return pd.concat([rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks], ignore_index=True)
 
-    @cached_property
+    @property
+    def records(self) -> MonitorRecords | None:
+        """The monitor's records as they were read."""
+        self._looked_for_records()
+        return self.run.records
+
+    @property
     def series(self) -> RunSeries | None:
         """The steps of monitor records or step logs; None without either."""
+        self._looked_for_records()
+        return self._series
+
+    @property
+    def host_records(self) -> HostRecords | None:
+        """The monitor's samples of processes and machines outside of profiled steps; None without records."""
+        self._looked_for_records()
+        return self._host_records
+
+    @cached_property
+    def _series(self) -> RunSeries | None:
         return series_of(self.run)
 
     @cached_property
-    def host_records(self) -> HostRecords | None:
-        """The monitor's samples of processes and machines outside of profiled steps; None without records."""
-        return host_records_of(self.run, self.series)
+    def _host_records(self) -> HostRecords | None:
+        return host_records_of(self.run, self._series)
 
     @cached_property
     def step_ms(self) -> pd.Series:

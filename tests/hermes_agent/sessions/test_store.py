@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.model.diagnosis import EvidenceRecord, HypothesisRecord, SourceSelector
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.sessions import store as module
-from hermes_agent.sessions.store import SessionStore
+from hermes_agent.sessions.store import LONGEST_RESULT, SessionStore
 from tools.errors import InputError, UsageError
 
 CALL = ToolCallRecord(handle="R1", name="gaps", arguments={"rank": 3}, seconds=0.1, size=20, rows=2)
@@ -123,3 +124,53 @@ def test_a_killed_process_loses_no_finished_turn(tmp_path: Path) -> None:
     session = store.open(row.id)
     assert [turn.question for turn in session.turns] == ["0", "1", "2"]
     assert session.pending == SessionStore.UNFINISHED
+
+
+FIGURE = EvidenceRecord(
+    id="E7",
+    metric="step_time_ms",
+    arguments={"rank": 3},
+    value=52.0,
+    unit="ms",
+    ranks=[3],
+    steps=[1, 2],
+    window_ns=None,
+    source=SourceSelector(path="rank3.json", selector="steps"),
+)
+
+
+def test_what_ids_stand_for_and_results_of_tools_come_back_and_keep_their_first_meaning(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    identifier = store.new(Request((Path("run"),)))
+    hypothesis = HypothesisRecord(id="H1", cause="slow_link", status="open")
+    store.keep(identifier, [FIGURE, hypothesis], {"R1": "p50 1 ms"})
+    store.keep(
+        identifier, [FIGURE.model_copy(update={"value": 9.0})], {"R1": "other", "R2": "x" * (LONGEST_RESULT + 1)}
+    )
+    more = Request((Path("/run"), Path("/records")))
+    store.set_request(identifier, more)
+    store.close()
+    kept = SessionStore(tmp_path).open(identifier)
+    assert kept.records == (FIGURE, hypothesis)
+    assert kept.results["R1"] == "p50 1 ms"
+    assert kept.results["R2"].startswith("x" * LONGEST_RESULT + "\n… (cut")
+    assert kept.request.paths == more.paths
+
+
+def test_records_and_results_of_a_session_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_RECORDS", 3)
+    monkeypatch.setattr(module, "MOST_RESULT_CHARS", 25)
+    store = SessionStore(tmp_path)
+    identifier, other = (store.new(Request((Path(name),))) for name in ("a", "b"))
+    long = FIGURE.model_copy(update={"id": "E1", "steps": list(range(20_000))})
+    store.keep(identifier, [long, *(FIGURE.model_copy(update={"id": f"E{n}"}) for n in (2, 3))], {})
+    assert [(each.id, each.steps) for each in store.open(identifier).records if isinstance(each, EvidenceRecord)] == [
+        ("E1", []),
+        ("E2", [1, 2]),
+        ("E3", [1, 2]),
+    ]
+    store.keep(other, [FIGURE], {"R1": "kept"})
+    store.keep(identifier, [FIGURE.model_copy(update={"id": "E4"})], {f"R{n}": "0123456789" for n in range(1, 5)})
+    assert [each.id for each in store.open(identifier).records] == ["E2", "E3", "E4"]
+    assert list(store.open(identifier).results) == ["R3", "R4"]
+    assert (store.open(other).records, dict(store.open(other).results)) == ((FIGURE,), {"R1": "kept"})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
 
+from hermes_agent.evidence.session_ids import CitedRecord
 from hermes_agent.locations.places import Place
 from hermes_agent.model.diagnosis import (
     AdviceRecord,
@@ -39,6 +40,7 @@ from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.conversation import turn_of
 from hermes_agent.session import Answer, Shown, Table
 from hermes_agent.tui.work import ChatSession, Openings
+from hermes_agent.workflow.way import Kept
 from tools.agent_tools.result import CitedFigure, Result
 from tools.errors import InputError, UsageError
 from tools.views.profile import Profile
@@ -235,6 +237,10 @@ class FakeSession:
     half_way: Flag = field(default_factory=Flag)
     attached: tuple[Path, ...] = ()
     turns: tuple[Turn, ...] = ()
+    skipped: bool = False
+    kept: Kept | None = None
+    cited: tuple[CitedRecord, ...] = ()
+    results: Mapping[str, str] = field(default_factory=dict)
     request: Request = field(default_factory=lambda: Request(paths=(Path("run"),)))
 
     def diagnose(self, emit: Emit) -> Diagnosis:
@@ -267,9 +273,15 @@ class FakeSession:
         self.turns = (*self.turns, turn_of(question, answer, []))
         return answer
 
-    def go_on(self, turns: tuple[Turn, ...]) -> None:
+    def go_on(
+        self, turns: tuple[Turn, ...], records: tuple[CitedRecord, ...] = (), results: Mapping[str, str] | None = None
+    ) -> None:
         """Notes the turns before."""
         self.turns = turns
+
+    def skip(self) -> None:
+        """Notes that nothing is attached."""
+        self.skipped = True
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
         """The same diagnosis with one source more."""

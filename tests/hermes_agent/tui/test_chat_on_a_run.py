@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,12 +14,13 @@ from hermes_agent.cli.chat import openings
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.locations.places import RunUrl
-from hermes_agent.model.events import ignore
+from hermes_agent.model.events import Stage, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen
-from tests.hermes_agent.tui.driving import WIDE, said, typed
+from tests.hermes_agent.tui.driving import WIDE, idle, said, typed
 
 
 def test_a_run_at_a_url_is_copied_when_it_is_opened(own_cache: Path) -> None:
@@ -54,3 +59,46 @@ async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path
         assert "Measured speedup 1.95x; predicted" in said(app)
         await typed(pilot, "/timeline", wait_s=60.0)
         assert "Step 43, the longest: what each rank does, over time" in said(app)
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from hermes_agent.cli.chat import openings
+from hermes_agent.config.settings import Settings
+from hermes_agent.demo.data import demo_run
+from hermes_agent.model.events import Stage, StageFinished
+from hermes_agent.model.request import Request
+from hermes_agent.tui.app import HermesChat
+from hermes_agent.tui.work import Happened
+
+async def happened(message: Happened) -> None:
+    if isinstance(message.event, StageFinished) and message.event.stage == Stage.PREDICT:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def main() -> None:
+    cache = Path(sys.argv[1])
+    app = HermesChat(openings(Request(paths=(demo_run(),), cache_dir=cache), Settings(cache_dir=cache)))
+    app.controller.happened = happened
+    async with app.run_test() as pilot:
+        await pilot.pause(60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_chat_that_was_killed_while_it_diagnosed_goes_on_after_the_last_kept_step(index_only: Path) -> None:
+    own = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", KILLED, str(index_only)], env=os.environ | own, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (row,) = SessionStore(index_only).sessions()
+    ways = openings(Request(paths=(), cache_dir=index_only), Settings(cache_dir=index_only), resume=row.id)
+    app = HermesChat(ways)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot, wait_s=60.0)
+        assert "1. Heavy data transforms" in said(app)
+        finished = app.controller.runs.current.progress.finished
+        assert Stage.WRITE in finished
+        assert not {Stage.COARSE, Stage.INTER_OPERATOR, Stage.FAMILIES, Stage.EXPLAIN} & finished
+        assert SessionStore(index_only).open(row.id).pending == ""
+        assert SessionStore(index_only).open(row.id).records

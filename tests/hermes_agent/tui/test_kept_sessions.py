@@ -125,11 +125,13 @@ async def test_a_source_that_would_decide_is_asked_for_attached_or_skipped(tmp_p
         assert session.attached == (log,)
         await typed(pilot, "/skip")
         assert "No source was asked for" in said(app)
-    app = kept_chat(tmp_path / "cache", Asking())
+    session = Asking()
+    app = kept_chat(tmp_path / "cache", session)
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
         await typed(pilot, "/skip")
         assert "Going on without it (the log of rank 1)." in said(app)
+        assert session.skipped
 
 
 async def test_tool_calls_of_a_kept_turn_are_lines_again(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import CheckFinished, Event, Notice, SourceWanted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.runner import run
-from hermes_agent.workflow.way import Way
+from hermes_agent.workflow.way import Question, Way
 from hermes_agent.workflow.workspace import Workspace
+from tests.recorded_runs import records_of, step_rows
 from tests.tools.judgement.test_leads import computing, pausing
 from tools.analyzers.registry import CHECKS
+from tools.analyzers.support.spec import CheckSpec
 from tools.errors import InputError
+from tools.findings import Check
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.wanted_source import WantedSource, wanted_source
 from tools.views.profile import Profile
@@ -37,59 +40,96 @@ class SwappingWorkspace(Workspace):
         self._profiles = (self.after, None)
 
 
-def answered(
-    profile: Profile, cache: Path, answers: list[list[Path]] | None, after: Profile | None = None
-) -> tuple[Diagnosis, list[Event], list[SourceWanted]]:
-    """The diagnosis of a profile, what was heard after the question, and what was asked."""
+@dataclass
+class Answered:
+    """The diagnoses before and after the answer, what was heard after it and asked, and which checks ran again."""
+
+    first: Diagnosis
+    last: Diagnosis
+    heard: list[Event]
+    asked: list[SourceWanted]
+    again: list[str]
+
+
+def answered(profile: Profile, cache: Path, answer: list[Path] | None, after: Profile | None = None) -> Answered:
+    """Diagnose a profile; where a source is asked for, go on with the answer."""
+    question = None if answer is None else Question()
     heard: list[Event] = []
     asked: list[SourceWanted] = []
-
-    def ask(wanted: SourceWanted) -> list[Path]:
-        assert answers is not None
-        asked.append(wanted)
-        heard.clear()
-        return answers.pop(0)
-
     workspace = SwappingWorkspace(Request((Path("run"),), cache_dir=cache), _profiles=(profile, None))
     workspace.after = after
-    try:
-        state: dict[str, Any] = run(workspace, heard.append, Way(ask=None if answers is None else ask), "")
-    finally:
-        workspace.close()
-    return Diagnosis.model_validate(state["diagnosis"]), heard, asked
+    state: dict[str, Any] = run(workspace, heard.append, Way(question=question), "")
+    first = last = Diagnosis.model_validate(state["diagnosis"])
+    while question is not None and question.wanted is not None:
+        asked.append(question.wanted)
+        heard.clear()
+        question.answer = answer
+        state = run(workspace, heard.append, Way(question=question), "")
+        last = Diagnosis.model_validate(state["diagnosis"])
+    workspace.close()
+    return Answered(first, last, heard, asked, state.get("asked_again", []))
+
+
+def recorded_pausing(rare_ms: float) -> Profile:
+    """The same run with monitor records, which show that its processes wait for a core half of the time."""
+    steps = [step_rows(rank, [120.0, 120.0, 120.0, 120.0 + rare_ms] * 20) for rank in (0, 1)]
+    rates = {rank: {"run_delay_us": 0.5e6, "training_run_delay_us": 0.5e6} for rank in (0, 1)}
+    profile = pausing(rare_ms)
+    return Profile(replace(profile.run, records=records_of(steps, rates)), profile.thresholds)
 
 
 @pytest.fixture(scope="module")
 def without(shared_cache: Path) -> Diagnosis:
-    return answered(pausing(200.0), shared_cache, None)[0]
+    return answered(pausing(200.0), shared_cache, None).last
 
 
 def test_who_skips_gets_the_answer_that_nobody_was_asked_for(shared_cache: Path, without: Diagnosis) -> None:
-    diagnosis, heard, (wanted,) = answered(pausing(200.0), shared_cache, [[]])
-    assert diagnosis == without
+    found = answered(pausing(200.0), shared_cache, [])
+    assert found.first == found.last == without
+    (wanted,) = found.asked
     assert wanted.source == "monitor records"
     assert wanted.decides.endswith("(lead 1)")
-    assert not [event for event in heard if isinstance(event, CheckFinished)]
+    assert not [event for event in found.heard if isinstance(event, CheckFinished)]
 
 
-def test_after_an_attached_source_only_changed_checks_are_reported_and_nobody_is_asked_again(
-    shared_cache: Path,
+def test_after_other_traces_all_is_asked_again_and_nobody_is_asked_a_second_time(
+    shared_cache: Path, without: Diagnosis
 ) -> None:
-    other = pausing(0.0)
-    diagnosis, heard, asked = answered(pausing(200.0), shared_cache, [[ATTACHED]], other)
-    assert len(asked) == 1
-    changed = {event.analyzer for event in heard if isinstance(event, CheckFinished)}
-    assert 0 < len(changed) < len(CHECKS)
-    expected = answered(pausing(0.0), shared_cache, None)[0]
-    assert (diagnosis.checks, diagnosis.leads) == (expected.checks, expected.leads)
-    assert diagnosis.hypotheses == expected.hypotheses
+    found = answered(pausing(200.0), shared_cache, [ATTACHED], pausing(0.0))
+    assert len(found.asked) == 1
+    assert found.first == without
+    assert len(found.again) == len(CHECKS)
+    assert found.last == answered(pausing(0.0), shared_cache, None).last
+
+
+def test_after_monitor_records_only_the_checks_that_look_for_them_run_again(
+    shared_cache: Path, without: Diagnosis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = recorded_pausing(200.0)
+    ran: list[str] = []
+    answer = CheckSpec.answer
+
+    def counting(spec: CheckSpec, profile: Profile) -> Check | None:
+        ran.append(spec.name)
+        return answer(spec, profile)
+
+    expected = answered(recorded_pausing(200.0), shared_cache, None).last
+    monkeypatch.setattr(CheckSpec, "answer", counting)
+    found = answered(pausing(200.0), shared_cache, [ATTACHED], recorded)
+    assert sorted(ran[: len(CHECKS)]) == sorted(each.name for each in CHECKS)
+    again = ran[len(CHECKS) :]
+    assert sorted(again) == sorted(found.again)
+    assert {"cpu.contention", "communication.retransmission"} <= set(again)
+    assert not {"computation.precision", "memory.recomputation", "overlap.critical_path"} & set(again)
+    assert found.first == without
+    assert found.last == expected
 
 
 def test_a_source_that_cannot_be_read_costs_one_notice(shared_cache: Path, without: Diagnosis) -> None:
-    diagnosis, heard, asked = answered(pausing(200.0), shared_cache, [[ATTACHED]])
-    assert diagnosis == without
-    assert len(asked) == 1
-    (notice,) = [event.text for event in heard if isinstance(event, Notice)]
+    found = answered(pausing(200.0), shared_cache, [ATTACHED])
+    assert found.last == without
+    assert len(found.asked) == 1
+    (notice,) = [event.text for event in found.heard if isinstance(event, Notice)]
     assert notice == "Not attached: /more: no further source of this run is there"
 
 

@@ -59,7 +59,7 @@ def not_recorded(profile: Profile, what: str, *fields: str, otherwise: str = NOT
 
 def samples_needed(profile: Profile, *fields: str) -> str:
     """What to record for a rate of each of these sampled fields over unprofiled steps; "" where all ranks have it."""
-    recorded, samples = profile.run.records, profile.host_records
+    recorded, samples = profile.records, profile.host_records
     if recorded is None or recorded.steps.empty:
         return NEEDED
     if recorded.system.empty:

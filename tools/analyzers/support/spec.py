@@ -123,7 +123,7 @@ def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
         case Need.TRACE if not profile.traced:
             return "no trace was read, and records do not show what a step consists of", capture_of(profile)
         case Need.RECORDS if profile.host_records is None:
-            sampled = profile.run.records is not None and not profile.run.records.system.empty
+            sampled = profile.records is not None and not profile.records.system.empty
             why = (
                 "hardly an unprofiled step goes with the monitor's samples"
                 if sampled

@@ -22,9 +22,9 @@ SHOWN = ("rank", "step", "end_unix_ns", "generation", "pause_ms", "collected")
 @metric("%", "full garbage collections", "Which share of the garbage collections are full ones?")
 def full_collections_pct(profile: Profile, rank: int) -> Measurement:
     """Full collections of 1 ms and more as a share of all collections in the recorded steps of a rank."""
-    if profile.run.records is None:
+    if profile.records is None:
         raise UsageError("the run has no monitor records")
-    records = profile.run.records
+    records = profile.records
     steps = records.steps[records.steps["rank"] == rank].sort_values("end_unix_ns")
     pauses = records.gc[records.gc["rank"] == rank]
     collections = float(steps["gc_runs"].sum())
@@ -49,7 +49,7 @@ def automatic_full_pct(profile: Profile, rank: int) -> Measurement:
 
     Thresholds t0, t1, t2: one full collection in 1 + (t2 + 1) + (t2 + 1) * (t1 + 1).
     """
-    environments = () if profile.run.records is None else profile.run.records.environments
+    environments = () if profile.records is None else profile.records.environments
     own = [each for each in environments if each.rank == rank and len(each.gc_thresholds) > FULL]
     if not own:
         raise UsageError(f"the records of rank {rank} do not hold the collector's thresholds")
