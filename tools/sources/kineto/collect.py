@@ -196,6 +196,8 @@ class Walk:
                     self._decode(piece.text, piece.last)
                 except DECODE_ERRORS as error:
                     raise NeedsCareError from error
+                if len(self.result.columns.edges):
+                    raise NeedsCareError  # begins and ends are paired in the order of the file
             if heard:
                 heard(self.expansion.read_bytes, self.expansion.file_bytes)
             if self.result.damage:

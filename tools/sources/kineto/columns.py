@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.run.kinds import DEVICE_WORK, EventKind
+from tools.sources.kineto.begin_end import END, Edges
 from tools.sources.kineto.decode import AnyEvent, Args, Decoded
 from tools.sources.kineto.details import Codes, DetailParts, integers
 from tools.sources.kineto.event_numbers import Runs, runs_of
@@ -56,6 +57,8 @@ _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
 
 NO_ARGS = Args()
 INSTANT_PHASES = ("i", "I", "R")
+BEGIN_END = ("B", "E")
+MOST_LABELS = 8  # of one process
 
 TrackKey = tuple[int | str, int | str]
 
@@ -79,6 +82,8 @@ class Columns:
     tracks: Codes[TrackKey] = field(default_factory=Codes)
     devices: dict[int, tuple[int, int]] = field(default_factory=dict)  # track -> device, stream
     labels: dict[TrackKey, str] = field(default_factory=dict)
+    processes: dict[int | str, set[str]] = field(default_factory=dict)  # names and labels, by pid
+    edges: Edges = field(default_factory=Edges)  # begins and ends that are events of their own
     flow_ids: Codes[int | str] = field(default_factory=Codes)
     details: DetailParts = field(default_factory=DetailParts)
     excluded: Counter[str] = field(default_factory=Counter)
@@ -110,14 +115,43 @@ class Columns:
         instants = [place for place in at if phases[place] in INSTANT_PHASES]
         kind = np.full(len(instants), EventKind.INSTANT, dtype=np.int8)
         self._add_rows([events[place] for place in instants], kind, _those(decoded, instants))
+        edges = [place for place in at if phases[place] in BEGIN_END]
+        self._add_edges([events[place] for place in edges], _those(decoded, edges))
         arrows = [place for place in at if events[place].cat in FORWARD_BACKWARD]
         self._add_flows([events[place] for place in arrows], _those(decoded, arrows))
         for event in (events[place] for place in at):
             args = event.args or NO_ARGS
-            if event.ph == "M" and event.name == "thread_name" and isinstance(args.label, str):
-                self.labels[event.pid, event.tid] = args.label.strip()
-        known = len(instants) + sum(phases[place] in "sftM" for place in at)
+            if event.ph == "M":
+                self._add_label(event, args)
+        known = len(instants) + len(edges) + sum(phases[place] in "sftM" for place in at)
         self.excluded["of a phase that is not read"] += len(at) - known
+
+    def _add_label(self, event: AnyEvent, args: Args) -> None:
+        if event.name == "thread_name" and isinstance(args.label, str):
+            self.labels[event.pid, event.tid] = args.label.strip()
+        said = args.labels if event.name == "process_labels" else args.label if event.name == "process_name" else ""
+        if isinstance(said, str) and said.strip():
+            known = self.processes.setdefault(event.pid, set())
+            if len(known) < MOST_LABELS:
+                known.add(said.strip())
+
+    def _add_edges(self, events: list[AnyEvent], times: Times) -> None:
+        """Rows for begins, which get their length when all events are there, and what pairs them with their ends."""
+        usable = times.usable
+        self.excluded["without a usable time"] += int(len(events) - usable.sum())
+        events = [event for event, good in zip(events, usable.tolist(), strict=True) if good]
+        if not events:
+            return
+        times = times.taken(usable)
+        begins = np.array([event.ph == "B" for event in events], dtype=bool)
+        rows = np.full(len(events), END, dtype=np.int64)
+        rows[begins] = self.rows + np.arange(int(begins.sum()))
+        opening = [event for event in events if event.ph == "B"]
+        kinds = np.array([CODE_OF_CATEGORY.get(event.cat, 0) for event in opening], dtype=np.int8)
+        self._add_rows(opening, kinds, times.taken(begins))
+        self.spans += len(opening)
+        tracks = [self.tracks[event.pid, event.tid] for event in events]
+        self.edges.add(rows.tolist(), times.start_ns.tolist(), tracks, [event.name for event in events])
 
     def _add_rows(self, events: list[AnyEvent], kind: NDArray[np.int8], times: Times) -> None:
         usable = times.usable

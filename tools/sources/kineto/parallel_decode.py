@@ -48,6 +48,8 @@ def absorb(into: Columns, other: Columns) -> None:
     for code, where in other.devices.items():
         into.devices.setdefault(int(tracks[code]), where)
     into.labels |= other.labels
+    for pid, said in other.processes.items():
+        into.processes.setdefault(pid, set()).update(said)
     into.details.groups |= other.details.groups
     into.excluded += other.excluded
     into.numbered += other.numbered

@@ -11,7 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import DETAIL_COLUMNS, TRACK_COLUMNS, Details, EventKind, EventTable, empty_table
+from tools.sources.kineto.begin_end import pair
 from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
+from tools.sources.kineto.other_devices import take_device_work
 
 
 def pair_operators(
@@ -53,11 +55,13 @@ class Assembled:
 def assemble(columns: Columns, span_days: int) -> Assembled:
     """Join, clean, sort and number the events; a trace without events gives an empty table."""
     start, end = columns.joined("start_ns"), columns.joined("end_ns")
-    kind = _marked(columns)
+    kind = take_device_work(columns, _marked(columns))
     excluded = columns.excluded.copy()
-    keep = _plausible(start, end, span_days * DAY_NS)
-    if keep is not None:
-        excluded["with a time far away from all others"] += int(len(keep) - keep.sum())
+    keep = _ended(columns, end, excluded)
+    near = _plausible(start, end, span_days * DAY_NS)
+    if near is not None:
+        excluded["with a time far away from all others"] += int(len(near) - near.sum())
+        keep = near if keep is None else near & keep
     origin = int((start if keep is None else start[keep]).min()) if len(start) else 0
     start, end = start - origin, end - origin
     tracks, track = _tracks(columns, kind)
@@ -84,6 +88,19 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
     details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], track)
     table = EventTable(frame, tracks, Details(**details))
     return Assembled(table, origin, excluded, columns.details.groups)
+
+
+def _ended(columns: Columns, end: NDArray[np.int64], excluded: Counter[str]) -> NDArray[np.bool_] | None:
+    """Write the ends of begun events into ``end``; True for events that have one, None when all do."""
+    if not len(columns.edges):
+        return None
+    pairs = pair(columns.edges)
+    end[pairs.rows] = pairs.ends_ns
+    excluded["that begin and never end"] += len(pairs.open_rows)
+    excluded["that end and never began"] += pairs.lone_ends
+    keep = np.ones(len(end), dtype=bool)
+    keep[pairs.open_rows] = False
+    return keep
 
 
 def _marked(columns: Columns) -> NDArray[np.int8]:
