@@ -1,0 +1,70 @@
+"""A real client starts the server as a process of its own and talks to it over standard input and output."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli.main import main
+from tests.hermes_agent.mcp_server.served import ARGUMENTS, DEMO, text_of
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+SERVE = ["-m", "hermes_agent.cli.main", "mcp", "--allow", str(DEMO)]
+
+
+def environment(folder: Path, cache: Path) -> dict[str, str]:
+    own = {"HERMES_DX_CACHE_DIR": str(cache), "XDG_CONFIG_HOME": str(folder / "config"), "HOME": str(folder)}
+    return {**own, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+async def test_a_client_of_another_process_calls_every_tool(tmp_path: Path, shared_cache: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable, args=SERVE, env=environment(tmp_path, shared_cache), cwd=tmp_path
+    )
+    messages: list[str] = []
+
+    async def heard(progress: float, total: float | None, message: str | None) -> None:
+        messages.append(f"{progress} of {total}: {message}")
+
+    with (tmp_path / "stderr").open("w+") as errors:
+        async with stdio_client(server, errors) as streams, ClientSession(*streams) as session:
+            assert (await session.initialize()).server_info.name == "hermes-dx"
+            assert {each.name for each in (await session.list_tools()).tools} == set(ARGUMENTS)
+            for name, arguments in ARGUMENTS.items():
+                result = await session.call_tool(name, arguments, progress_callback=heard)
+                assert not result.is_error, text_of(result)
+        errors.seek(0)
+        assert errors.read() == ""
+    assert any("of 8.0: load" in each for each in messages)
+    assert not (tmp_path / "config").exists()
+
+
+def test_the_server_ends_with_its_client_and_prints_nothing_of_its_own(tmp_path: Path, shared_cache: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, *SERVE],
+        input="no message\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={**os.environ, **environment(tmp_path, shared_cache)},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert all(line.startswith('{"jsonrpc"') for line in done.stdout.splitlines())
+
+
+def test_a_folder_that_is_not_there_is_refused_before_anything_is_served(
+    commands_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mcp", "--allow", "nowhere"]) == 2
+    assert capsys.readouterr().err == "hermes-dx: --allow nowhere: there is no such folder\n"
+    assert main(["mcp", "--token-file", "x"]) == 2
