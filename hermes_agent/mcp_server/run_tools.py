@@ -27,7 +27,6 @@ class RunResult(Result):
 
 def of_run(tool: ReadTool[ToolContext]) -> ServerTool:
     """The tool of the registry as a tool of the server."""
-    arguments: type[Arguments] = create_model(f"{tool.arguments.__name__}OfRun", __base__=(tool.arguments, OfRun))
 
     def run(call: Call, asked: Arguments) -> Reply:
         given = asked.model_dump(mode="json", exclude_unset=True)
@@ -42,7 +41,11 @@ def of_run(tool: ReadTool[ToolContext]) -> ServerTool:
             record = record.model_copy(update={"notes": (*record.notes, note)})
         return Reply(record, f"{result_text(result)}\nhandle {record.handle}", redactor)
 
-    return ServerTool(tool.name, tool.description, arguments, RunResult, run)
+    return ServerTool(tool.name, tool.description, _with_run(tool.arguments), RunResult, run)
+
+
+def _with_run(arguments: type[Arguments]) -> type[Arguments]:
+    return create_model(f"{arguments.__name__}OfRun", __base__=(arguments, OfRun))
 
 
 def _fitting(call: Call, session: Session, tool: ReadTool[ToolContext], given: dict[str, object]) -> Result:

@@ -149,7 +149,8 @@ async def test_resources_hold_the_diagnosis_its_evidence_cases_and_causes(runs: 
         assert f"hermes://runs/{run}/diagnosis" in listed
 
         async def read(uri: str) -> str:
-            return str((await connected.read_resource(uri)).contents[0].text)
+            content: Any = (await connected.read_resource(uri)).contents[0]
+            return str(content.text)
 
         record = json.loads(await read(f"hermes://runs/{run}/diagnosis"))
         assert record["schema"] == "hermes-dx/diagnosis/1"
@@ -173,9 +174,10 @@ async def test_prompts_name_their_runs_and_the_tools_there_are(runs: OpenRuns) -
     async with client(runs) as connected:
         assert [each.name for each in (await connected.list_prompts()).prompts] == ["diagnose_run", "verify_fix"]
         fix = await connected.get_prompt("verify_fix", {"before": "slow", "after": "fixed", "advice": "A1"})
-        assert "`slow`" in fix.messages[0].content.text
+        content: Any = fix.messages[0].content
+        assert "`slow`" in content.text
         for text in ("confirm", "open_run"):
-            assert f"`{text}`" in fix.messages[0].content.text
+            assert f"`{text}`" in content.text
             assert text in served_tools.BY_NAME
         with pytest.raises(MCPError, match="after missing"):
             await connected.get_prompt("verify_fix", {"before": "slow", "advice": "A1"})
