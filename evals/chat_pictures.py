@@ -51,7 +51,7 @@ async def settled(pilot: Pilot[int]) -> None:
 def chat(cache: Path, resume: str | None = None) -> HermesChat:
     """The chat as the command opens it, with a cursor that does not blink."""
     settings = Settings(cache_dir=cache)
-    app = HermesChat(openings(Request(paths=(), cache_dir=cache), settings, resume))
+    app = HermesChat(lambda: openings(Request(paths=(), cache_dir=cache), settings, resume))
     app.prompt.cursor_blink = False
     return app
 

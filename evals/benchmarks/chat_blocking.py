@@ -32,7 +32,7 @@ async def blocking(run: Path) -> Blocking:
     """Diagnose a run in the chat with an empty cache while somebody types, and watch the event loop."""
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
         cache = Path(folder)
-        app = HermesChat(openings(Request(paths=(run,), cache_dir=cache), Settings(cache_dir=cache)))
+        app = HermesChat(lambda: openings(Request(paths=(run,), cache_dir=cache), Settings(cache_dir=cache)))
         async with app.run_test(size=(120, 40)) as pilot:
             gaps: list[float] = []
             beating = asyncio.create_task(_beat(gaps))

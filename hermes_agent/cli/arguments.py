@@ -110,11 +110,18 @@ def number_between(low: int, high: int) -> Callable[[str], int]:
 def settings(*, no_llm: bool = False) -> Settings:
     """Return the configuration for this folder."""
     from hermes_agent.cli.terminal import note
+
+    loaded = loaded_settings(no_llm=no_llm)
+    for text in loaded.notes:
+        note(text)
+    return loaded
+
+
+def loaded_settings(*, no_llm: bool = False) -> Settings:
+    """Return the configuration for this folder; its notes are for the caller to show."""
     from hermes_agent.config.settings import Settings
 
     loaded = Settings.load(Path.cwd(), os.environ)
-    for text in loaded.notes:
-        note(text)
     return loaded.without_model() if no_llm else loaded
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, number_between, request_of, settings
+from hermes_agent.cli.arguments import add_run_arguments, loaded_settings, number_between, request_of
 from hermes_agent.locations.places import Place, local
 from tools.errors import ExitCode, UsageError
 
@@ -46,8 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
         serve(command_of(args), args.serve, note)
         return ExitCode.OK
-    chosen = settings(no_llm=args.no_llm)
-    return open_chat(request_of(args, chosen), chosen, args.resume)
+
+    def load() -> Openings:
+        chosen = loaded_settings(no_llm=args.no_llm)
+        return replace(openings(request_of(args, chosen), chosen, args.resume), notes=chosen.notes)
+
+    return open_chat(load, greets=not args.run_paths and args.resume is None)
 
 
 def command_of(args: argparse.Namespace) -> list[str]:
@@ -61,8 +66,8 @@ def command_of(args: argparse.Namespace) -> list[str]:
     return [*words, *(["--no-cache"] if args.no_cache else []), *(["--no-llm"] if args.no_llm else [])]
 
 
-def open_chat(request: Request, chosen: Settings, resume: str | None = None) -> int:
-    """Open the chat on a request, perhaps without a run, or on a kept session."""
+def open_chat(load: Callable[[], Openings], *, greets: bool = False) -> int:
+    """Open the chat, which reads the settings after its first paint; ``greets`` where no run is given."""
     from hermes_agent.tui.serve import is_served
 
     if not is_served(os.environ) and not all(
@@ -75,7 +80,11 @@ def open_chat(request: Request, chosen: Settings, resume: str | None = None) -> 
 
     glyphs = glyphs_for(sys.stdout.encoding, os.environ)
     raise_on_interrupt()
-    return HermesChat(openings(request, chosen, resume), glyphs).run() or 0
+    chat = HermesChat(load, glyphs, greets=greets)
+    code = chat.run() or 0
+    if chat.failure is not None:
+        raise chat.failure
+    return code
 
 
 def openings(request: Request, chosen: Settings, resume: str | None = None) -> Openings:
@@ -116,5 +125,5 @@ def openings(request: Request, chosen: Settings, resume: str | None = None) -> O
         session,
         store if request.cache_dir else None,
         resume,
-        draft,
+        draft=draft,
     )

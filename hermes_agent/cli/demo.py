@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json or args.no_chat or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ExitCode.OK
     if input("\nContinue in the chat? [Y/n] ").strip().lower() in ("", "y", "yes"):
-        from hermes_agent.cli.chat import open_chat
+        from hermes_agent.cli.chat import open_chat, openings
 
-        return open_chat(request, chosen)
+        return open_chat(lambda: openings(request, chosen))
     return ExitCode.OK

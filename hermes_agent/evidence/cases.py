@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,6 @@ def recalled(identifier: str, hit: CaseHit) -> CaseRecord:
         private=hit.private,
         file=hit.file,
     )
-
-
-def similar_cases_title(records: Iterable[CaseRecord]) -> str:
-    """The heading above a list of cases."""
-    return "Similar cases, public and private" if any(record.private for record in records) else "Similar public cases"
 
 
 def recalled_case(record: CaseRecord) -> Case | None:

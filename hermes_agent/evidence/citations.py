@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
-from hermes_agent.evidence.index import EvidenceIndex
-from hermes_agent.model.diagnosis import EvidenceRecord
+if TYPE_CHECKING:
+    from hermes_agent.evidence.index import EvidenceIndex
+    from hermes_agent.model.diagnosis import EvidenceRecord
+
 
 CONTINUOUS = ("ns", "us", "ms", "s", "KiB", "MiB", "GiB")
 MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tools.knowledge.taxonomy import Name, causes
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import RunRecord
+    from hermes_agent.model.diagnosis import CaseRecord, RunRecord
 
 FAMILY_TITLES = {
     "parallel": "overlap and critical path",
@@ -60,6 +60,11 @@ def _name(cause: str, mechanism: str | None) -> Name:
     known = causes().get(cause)
     title = plain(mechanism or cause)
     return known.called(mechanism) if known else Name(title.capitalize(), title)
+
+
+def similar_cases_title(records: Iterable[CaseRecord]) -> str:
+    """The heading above a list of cases."""
+    return "Similar cases, public and private" if any(record.private for record in records) else "Similar public cases"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from hermes_agent.model.diagnosis import Diagnosis, HypothesisRecord
-from hermes_agent.model.turn import ToolCallRecord
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import Diagnosis, HypothesisRecord
+    from hermes_agent.model.turn import ToolCallRecord
 
 
 class Stage(StrEnum):

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from case_library.retrieval.query import CaseQuery
-from hermes_agent.evidence.cases import case_fields, recalled_case, similar_cases_title
+from hermes_agent.evidence.cases import case_fields, recalled_case
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.session_ids import CitedRecord
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord, HypothesisRecord
-from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list, similar_cases_title
 from hermes_agent.questions.advice import in_full
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, quoted_from, span

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import (
-    AdviceRecord,
-    CauseRecord,
-    CheckRecord,
-    Diagnosis,
-    HypothesisRecord,
-    LeadRecord,
-    RankGroupRecord,
-    RouteRecord,
-    ScreeningRecord,
-    SourceRecord,
+from hermes_agent.model.display import (
+    PART_TITLES,
+    cause_heading,
+    cause_title,
+    numbered,
+    on_ranks,
+    similar_cases_title,
+    span_list,
 )
-from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, numbered, on_ranks, span_list
 from tools.knowledge.taxonomy import EFFORTS
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import (
+        AdviceRecord,
+        CauseRecord,
+        CheckRecord,
+        Diagnosis,
+        HypothesisRecord,
+        LeadRecord,
+        RankGroupRecord,
+        RouteRecord,
+        ScreeningRecord,
+        SourceRecord,
+    )
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")

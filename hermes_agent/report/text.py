@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_count, rank_list
+from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_count, rank_list, similar_cases_title
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
     COLUMNS,

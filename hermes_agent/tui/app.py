@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import App, ComposeResult, SystemCommand
@@ -22,7 +22,11 @@ from hermes_agent.tui.panel import SidePanel, StatusLine
 from hermes_agent.tui.prompt import Prompt
 from hermes_agent.tui.screens import Overlay, SessionScreen
 from hermes_agent.tui.suggestions import Suggestions
-from hermes_agent.tui.work import Ended, Happened, Openings
+from hermes_agent.tui.work import Cancelled, Ended, Happened, Job, Openings
+from tools.errors import HermesError
+
+if TYPE_CHECKING:
+    from hermes_agent.model.events import Emit
 
 TICK_S = 0.2
 QUIT_WITHIN_S = 2.0
@@ -35,7 +39,11 @@ WELCOME = (
 
 
 class HermesChat(App[int]):
-    """The terminal chat about one run. ``clock`` gives seconds; tests give one that does not move."""
+    """The terminal chat. ``load`` reads the settings, in a thread after the first paint, since that imports much.
+
+    ``greets``: it is known before that no run will be opened. ``clock`` gives seconds; tests give one that does not
+    move. ``failure`` is why the chat could not begin.
+    """
 
     TITLE = "Hermes"
     CSS_PATH = "chat.tcss"
@@ -49,11 +57,18 @@ class HermesChat(App[int]):
     ]
 
     def __init__(
-        self, openings: Openings, glyphs: Glyphs = UNICODE, clock: Callable[[], float] = time.monotonic
+        self,
+        load: Callable[[], Openings],
+        glyphs: Glyphs = UNICODE,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        greets: bool = False,
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SIDE_PANEL_FROM_COLUMNS, "-wide")]
-        self.openings = openings
+        self._load, self._greets = load, greets
+        self._early: list[Callable[[], None]] | None = []  # typed before the settings were read
+        self.failure: HermesError | None = None
         self._clock = clock
         self._quit_asked_s: float | None = None
         self.conversation = Conversation(glyphs)
@@ -71,20 +86,48 @@ class HermesChat(App[int]):
         yield Horizontal(Static(self._glyphs.prompt, id="sign", markup=False), self.prompt, id="entry")
         yield self.status
 
+    @cached_property
+    def openings(self) -> Openings:
+        """The ways to open a run; the first use reads the settings."""
+        return self._load()
+
     def on_mount(self) -> None:
-        """Greet, and open the given run after the first paint."""
+        """Greet; the settings are read after the first paint."""
         self.set_class(self._glyphs is ASCII, "-ascii")
         self.prompt.focus()
-        self.status.model = self.openings.model or ""
         self.set_interval(TICK_S, self.controller.tick)
-        if self.openings.resume is not None:
-            wanted = self.openings.resume
-            act = partial(self.controller.kept.resume, wanted) if wanted else self.controller.kept.choose_session
-            self.call_after_refresh(self.controller.guarded, act)
-        elif self.openings.given is None:
+        if self._greets:
             self.conversation.say(*WELCOME)
-        else:
-            self.call_after_refresh(self.controller.open, self.openings.given_title, self.openings.given)
+        self.call_after_refresh(self.controller.add, Job("starting", self._read, self._begin))
+
+    def _read(self, emit: Emit, cancelled: Cancelled) -> HermesError | None:
+        """Read the settings; return why they cannot be used."""
+        try:
+            _ = self.openings
+        except HermesError as error:
+            return error
+        return None
+
+    def _begin(self, failure: HermesError | None) -> None:
+        """Open the given run or session, then act on what was typed before; end where the settings cannot be used."""
+        if failure is not None:
+            self.failure = failure
+            self.exit(failure.exit_code)
+            return
+        opening = self.openings
+        self.status.model, self.status.elapsed_s = opening.model or "", None
+        if opening.notes:
+            self.conversation.say(*opening.notes)
+        if opening.resume is not None:
+            kept = self.controller.kept
+            self.controller.guarded(partial(kept.resume, opening.resume) if opening.resume else kept.choose_session)
+        elif opening.given is not None:
+            self.controller.open(opening.given_title, opening.given)
+        elif not self._greets:
+            self.conversation.say(*WELCOME)
+        early, self._early = self._early or [], None
+        for act in early:
+            self.controller.guarded(act)
 
     def on_unmount(self) -> None:
         """Stop all work."""
@@ -98,8 +141,11 @@ class HermesChat(App[int]):
         self.prompt.remember(text)
         self.prompt.value = ""
         self.conversation.ask(text)
-        act = partial(run_command, self) if text.startswith("/") else self.controller.ask
-        self.controller.guarded(partial(act, text))
+        act = partial(partial(run_command, self) if text.startswith("/") else self.controller.ask, text)
+        if self._early is None:
+            self.controller.guarded(act)
+        else:
+            self._early.append(act)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Take a suggestion that was clicked."""

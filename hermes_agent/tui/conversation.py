@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 
-from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.tui import sections
 from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolMessage, plain
 from hermes_agent.tui.pictures.draw import stacked
 from hermes_agent.tui.pictures.registry import Drawn
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import Diagnosis
+    from hermes_agent.model.turn import ToolCallRecord
 
 
 class Picture(Widget):

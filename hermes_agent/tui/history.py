@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.llm.sanitize import clean, one_line
-from hermes_agent.model.turn import ToolCallRecord, Turn
 from tools.errors import HermesError, InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.evidence.session_ids import CitedRecord
     from hermes_agent.model.request import Request
+    from hermes_agent.model.turn import ToolCallRecord, Turn
     from hermes_agent.sessions.store import SessionRow, StoredSession
     from hermes_agent.tui.work import ChatSession
     from hermes_agent.workflow.way import Kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hermes_agent.model.display import counted
@@ -28,8 +29,12 @@ class KeptSessions:
 
     def __init__(self, app: HermesChat, controller: Controller) -> None:
         self._app, self._controller = app, controller
-        self.memory = Memory(app.openings.store)
         self.said: list[Said] = []
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The store, opened at its first use."""
+        return Memory(self._app.openings.store)
 
     def resume(self, identifier: str) -> None:
         """Open a kept session again, with its conversation as it was."""

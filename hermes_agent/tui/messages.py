@@ -20,11 +20,11 @@ from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice, ToolCalled
-from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.tui.answer_tables import AnswerMarkdown, TableText
 from hermes_agent.tui.sections import Section
 
 if TYPE_CHECKING:
+    from hermes_agent.model.turn import ToolCallRecord, Turn
     from hermes_agent.session import Answer
 
 IDENTIFIER = re.compile(r"[EACHR]\d+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -15,11 +15,13 @@ from textual.widgets import Static
 
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model import events
-from hermes_agent.model.diagnosis import CauseRecord, HypothesisRecord
 from hermes_agent.model.display import cause_heading, cause_title, family_title, plain, rank_list
 from hermes_agent.model.events import CauseRanked, Event, Stage
 from hermes_agent.tui.messages import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import CauseRecord, HypothesisRecord
 
 STAGES = tuple(Stage)
 STAGE_TITLES = {

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
-from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain, rank_list
+from hermes_agent.model.display import (
+    PART_TITLES,
+    cause_heading,
+    cause_title,
+    counted,
+    plain,
+    rank_list,
+    similar_cases_title,
+)
 from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
     from hermes_agent.sessions.store import SessionRow
 
 NUMBER = re.compile(r"\d+")

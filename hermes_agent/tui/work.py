@@ -101,6 +101,7 @@ class Openings:
     request: Callable[[Request], ChatSession] | None = None  # opens a kept session again
     store: OpenStore | None = None  # the kept sessions; None keeps none
     resume: str | None = None  # the kept session to begin with, "" to choose one
+    notes: tuple[str, ...] = ()  # on the settings, shown first
     draft: Callable[[Confirmation, RunOf], tuple[str, ...]] | None = None  # writes the cases of a confirmed cause
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import PART_TITLES
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
     from tools.agent_tools.result import Result
 
 PARTS = tuple(PART_TITLES)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.diagnosis import BreakdownRow
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.report.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
 from hermes_agent.tui.messages import Glyphs
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import BreakdownRow
 
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
 LONG_STYLE = "$text-warning bold"

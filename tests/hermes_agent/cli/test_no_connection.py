@@ -67,7 +67,7 @@ from hermes_agent.tui.messages import UNICODE
 async def chat():
     chosen = settings()
     request = Request(paths=(Path(run),), cache_dir=chosen.cache_dir)
-    app = HermesChat(openings(request, chosen), UNICODE)
+    app = HermesChat(lambda: openings(request, chosen), UNICODE)
     async with app.run_test() as pilot:
         for text in ("why is it slow?", "/cases"):
             while app.controller.busy:

@@ -19,7 +19,7 @@ QUIET_LOOKS = 5
 
 def chat(session: FakeSession, *, given: bool = True, model: str | None = None, glyphs: Glyphs = UNICODE) -> HermesChat:
     """The chat on a fake session; its clock stands still and its cursor does not blink."""
-    app = HermesChat(openings(session, given=given, model=model), glyphs, clock=lambda: 0.0)
+    app = HermesChat(lambda: openings(session, given=given, model=model), glyphs, clock=lambda: 0.0)
     app.prompt.cursor_blink = False
     return app
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual.app import App
@@ -17,8 +19,10 @@ from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.conversation import PictureMessage
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolMessage
 from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, ResultScreen, TableScreen
+from hermes_agent.tui.work import Openings
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
-from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession, hypotheses
+from tests.hermes_agent.tui.fake_session import HOSTILE, WAIT_S, FakeSession, hypotheses, openings
+from tools.errors import ExitCode, UsageError
 
 CLEANED = HOSTILE.replace("\x1b[31m", "")
 
@@ -413,6 +417,35 @@ async def test_nothing_can_be_asked_before_a_run_is_open() -> None:
         for line in ("why?", "/causes", "/report x.md", "/show E1"):
             await typed(pilot, line)
         assert len(app.query(".error")) == 4
+
+
+async def test_settings_that_cannot_be_used_end_the_chat_with_their_sentence() -> None:
+    def load() -> Openings:
+        raise UsageError("hermes-dx.toml: llm.modle is no setting; there is llm.model.")
+
+    app = HermesChat(load, greets=True)
+    async with app.run_test() as pilot:
+        await until(lambda: app.failure is not None, pilot)
+    assert app.return_value == ExitCode.USAGE
+    assert str(app.failure).startswith("hermes-dx.toml")
+
+
+async def test_a_line_typed_before_the_settings_are_read_waits_for_them() -> None:
+    session, go = FakeSession(), Event()
+
+    def load() -> Openings:
+        go.wait(WAIT_S)
+        return replace(openings(session), notes=("hermes-dx.toml: cache_dir is not taken from a project.",))
+
+    app = HermesChat(load)
+    async with app.run_test(size=WIDE) as pilot:
+        app.prompt.fill("which rank is slow?")
+        await pilot.press("enter")
+        assert session.asked == []
+        go.set()
+        await idle(pilot)
+        assert session.asked == ["which rank is slow?"]
+        assert "cache_dir is not taken from a project" in said(app)
 
 
 async def test_the_side_panel_is_there_from_100_columns_on() -> None:

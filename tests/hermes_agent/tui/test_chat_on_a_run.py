@@ -34,7 +34,7 @@ def test_a_run_at_a_url_is_copied_when_it_is_opened(own_cache: Path) -> None:
 
 async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(index_only: Path) -> None:
     settings = Settings(cache_dir=index_only)
-    app = HermesChat(openings(Request(paths=(), cache_dir=index_only), settings))
+    app = HermesChat(lambda: openings(Request(paths=(), cache_dir=index_only), settings))
     async with app.run_test(size=WIDE) as pilot:
         await typed(pilot, "/demo", wait_s=60.0)
         assert "1. Heavy data transforms" in said(app)
@@ -49,7 +49,7 @@ async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(index_o
 
 async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path) -> None:
     settings = Settings(cache_dir=index_only)
-    app = HermesChat(openings(Request(paths=(demo_run(),), cache_dir=index_only), settings))
+    app = HermesChat(lambda: openings(Request(paths=(demo_run(),), cache_dir=index_only), settings))
     async with app.run_test(size=WIDE) as pilot:
         await typed(pilot, f"/open {demo_fixed_run()}", wait_s=60.0)
         await typed(pilot, "/compare @slow @fixed", wait_s=60.0)

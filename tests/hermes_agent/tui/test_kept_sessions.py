@@ -25,7 +25,7 @@ CALL = ToolCallRecord(handle="R1", name="find_events", arguments={"rank": 3}, se
 def kept_chat(cache: Path, session: FakeSession, resume: str | None = None) -> HermesChat:
     ways = openings(session, given=resume is None)
     ways = replace(ways, store=lambda: SessionStore(cache), request=lambda _: session, resume=resume)
-    app = HermesChat(ways, clock=lambda: 0.0)
+    app = HermesChat(lambda: ways, clock=lambda: 0.0)
     app.prompt.cursor_blink = False
     return app
 
