@@ -78,7 +78,7 @@ async def happened(message: Happened) -> None:
 
 async def main() -> None:
     cache = Path(sys.argv[1])
-    app = HermesChat(openings(Request(paths=(demo_run(),), cache_dir=cache), Settings(cache_dir=cache)))
+    app = HermesChat(lambda: openings(Request(paths=(demo_run(),), cache_dir=cache), Settings(cache_dir=cache)))
     app.controller.happened = happened
     async with app.run_test() as pilot:
         await pilot.pause(60)
@@ -93,7 +93,7 @@ async def test_a_chat_that_was_killed_while_it_diagnosed_goes_on_after_the_last_
     assert done.returncode == -signal.SIGKILL
     (row,) = SessionStore(index_only).sessions()
     ways = openings(Request(paths=(), cache_dir=index_only), Settings(cache_dir=index_only), resume=row.id)
-    app = HermesChat(ways)
+    app = HermesChat(lambda: ways)
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot, wait_s=60.0)
         assert "1. Heavy data transforms" in said(app)
