@@ -16,7 +16,6 @@ from hermes_agent.report.pictures.roofline import Roofline, operator_text, opera
 from hermes_agent.report.pictures.rows import Bar, Grid, columns, family_title
 
 FONT = "sans-serif"
-FONT_SIZE = 13
 LABEL_PX = 190  # for the longest label of a row
 ROW_PX, COLUMN_PX, HEIGHT_PX = 26, 7, 240
 NARROW_PX = 480
@@ -29,10 +28,11 @@ PEAK_NAMES_PX = 150
 
 @dataclass(frozen=True)
 class Canvas:
-    """The width of a picture in pixels with its labels, and its colours by name."""
+    """The width of a picture in pixels with its labels, its colours by name, and the size of its text."""
 
     width: int
     colour: Colour
+    font_px: int = 13
 
     @property
     def narrow(self) -> bool:
@@ -264,14 +264,14 @@ def roofline(found: Roofline, canvas: Canvas) -> Picture:
 def configured(chart: Picture, canvas: Canvas, title: alt.TitleParams | None) -> dict[str, Any]:
     """Return the Vega-Lite specification in the report's colours and type size."""
     ink, muted, line = (canvas.colour(name) for name in ("ink", "muted", "line"))
-    text = {"labelFontSize": FONT_SIZE, "titleFontSize": FONT_SIZE, "labelColor": ink, "titleColor": muted}
+    text = {"labelFontSize": canvas.font_px, "titleFontSize": canvas.font_px, "labelColor": ink, "titleColor": muted}
     styled = (
         (chart if title is None else chart.properties(title=title))
         .configure(background=canvas.colour("card"), font=FONT, padding=6)
         .configure_axis(**text, titleFontWeight="normal", gridColor=line, domainColor=line, tickColor=line)
         .configure_legend(**text, labelLimit=LABEL_PX * 2)
         .configure_view(stroke=None)
-        .configure_text(fontSize=FONT_SIZE)
+        .configure_text(fontSize=canvas.font_px)
         .configure_title(color=ink, subtitleColor=muted)
     )
     specification: dict[str, Any] = styled.to_dict()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 VEGA_LITE = "6.4"  # the version that Altair 6.3 writes
 WIDTH, SCALE = 800, 2.0  # pixels of a file, and of a PNG per pixel of it
+MEASURED_PX = 14  # labels of a page are placed for this size and written smaller (page.css)
 TITLE_SIZE, SUBTITLE_SIZE = 17, 13
 TITLE_CHARS, SUBTITLE_CHARS, TITLE_LINES = 78, 108, 3
 UNIT = re.compile(r"(?<=\d) (?=\S)")  # a figure and its unit stay on one line
@@ -73,7 +74,8 @@ def inline_svg(drawn: Drawn, width: int) -> str:
 
     It is hidden from screen readers, which are given the figure's caption and its table.
     """
-    root = ElementTree.fromstring(_svg(configured(drawn.chart(Canvas(width, variable)), Canvas(width, variable), None)))
+    canvas = Canvas(width, variable, MEASURED_PX)
+    root = ElementTree.fromstring(_svg(configured(drawn.chart(canvas), canvas, None)))
     root.set("aria-hidden", "true")
     root.set("focusable", "false")
     for element in list(root.iter()):
