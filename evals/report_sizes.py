@@ -1,7 +1,8 @@
 """Size and time of the HTML report and of a PNG by number of ranks: ``python -m evals.report_sizes [RANKS ...]``.
 
-Two ranks are the bundled run, more those of ``evals.benchmarks.many_ranks`` (from 24 on). The time is that of the report alone, behind the diagnosis, with
-the run read from the cache; the first report of a process also imports Altair and starts vl-convert.
+Two ranks are the bundled run, more (from 24 on) those of
+``evals.benchmarks.many_ranks``. The time is that of the report alone, behind the diagnosis, with the run read from the
+cache; the first report of a process also imports Altair and starts vl-convert.
 """
 
 from __future__ import annotations

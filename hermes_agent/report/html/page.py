@@ -268,8 +268,8 @@ def _coverage(diagnosis: Diagnosis) -> tuple[str, ...]:
         steps = sum(last - first + 1 for first, last in recorded.steps)
         lines.append(f"Recorded without a profiler: {counted(len(recorded.ranks), 'rank')}, {counted(steps, 'step')}.")
     if diagnosis.causes:
-        explained = sum(cause.impact_pct for cause in diagnosis.causes)
-        lines.append(f"The causes found explain {written(explained, '%')} of the step, each millisecond counted once.")
+        saved = sum(cause.impact_pct for cause in diagnosis.causes)
+        lines.append(f"The savings of the causes found add up to {written(saved, '%')} of the step.")
     return (*lines, f"{_sources_title(diagnosis)}.")
 
 

@@ -195,14 +195,14 @@ def critical_path(found: CriticalPath, canvas: Canvas) -> Picture:
         {
             "family": family_title(share.family),
             "ms": share.ms,
-            "text": written(share.ms, "ms")
-            + ("" if share.saved_ms is None else f", saves {written(share.saved_ms, 'ms')}"),
+            "text": written(share.ms, "ms"),
+            "said": ", saves ".join(written(ms, "ms") for ms in (share.ms, share.saved_ms) if ms is not None),
         }
         for share in found.shares
     ]
     labels = [str(row["family"]) for row in rows]
-    room = alt.Scale(domainMax=(2.2 if canvas.narrow else 1.6) * found.shares[0].ms)  # for the text behind a bar
-    base = alt.Chart(_data([{**row, "said": f"{row['family']}: {row['text']}"} for row in rows])).encode(
+    room = alt.Scale(domainMax=1.6 * found.shares[0].ms)  # for the text behind a bar
+    base = alt.Chart(_data([{**row, "hover": f"{row['family']}: {row['said']}"} for row in rows])).encode(
         y=alt.Y("family:N", sort=labels, title=None, axis=_row_axis(canvas)),
         x=alt.X(
             "ms:Q",
@@ -211,8 +211,9 @@ def critical_path(found: CriticalPath, canvas: Canvas) -> Picture:
             scale=room,
         ),
     )
-    bars = base.mark_bar(color=canvas.colour("heat3")).encode(description="said:N")
-    texts = base.mark_text(align="left", dx=6, color=canvas.colour("ink"), aria=False).encode(text="text:N")
+    bars = base.mark_bar(color=canvas.colour("heat3")).encode(description="hover:N")
+    texts = base.mark_text(align="left", dx=6, color=canvas.colour("ink"), aria=False)
+    texts = texts.encode(text="text:N" if canvas.narrow else "said:N")
     width = _beside_labels(labels, canvas)
     return alt.layer(bars, texts).properties(width=width, height=_height(len(rows)))
 
@@ -243,7 +244,7 @@ def roofline(found: Roofline, canvas: Canvas) -> Picture:
     colour = alt.Color(
         "type:N",
         scale=alt.Scale(domain=types, range=[shades[place % len(shades)] for place in range(len(types))]),
-        legend=alt.Legend(title=None, orient="bottom", columns=2 if canvas.narrow else 3),
+        legend=alt.Legend(title=None, orient="bottom", columns=1 if canvas.narrow else 3),
     )
     size = alt.Size("ms:Q", legend=None, scale=alt.Scale(range=[40, 500]))
     points = alt.Chart(_data(rows)).mark_circle(opacity=0.85, stroke=canvas.colour("card"))

@@ -90,13 +90,18 @@ def heatmap(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     found = grid(heat, most_columns=MOST_TABLE_ROWS // 2)
     return Drawn(
         "heatmap",
-        "Own time (step without exposed communication) by rank and step",
+        f"Own time (step without exposed communication) by {_ranks_shown(diagnosis)} and step",
         f"The longest is rank {rank} in step {step}: {written(heat.values[rank, step], 'ms')}.",
         lambda canvas: charts.heatmap(grid(heat, canvas.columns()), canvas),
         ("ms", *(f"step {label}" for label in found.columns)),
         tuple(_grid_row(found, place) for place in range(len(found.rows))),
         "hermes-dx tool series RUN",
     )
+
+
+def _ranks_shown(diagnosis: Diagnosis) -> str:
+    """The ranks of a diagnosis; of many, those that were not compared by summary only."""
+    return "rank" if diagnosis.run.screening is None else "rank (those read in full)"
 
 
 def _grid_row(found: Grid, place: int) -> tuple[str, ...]:
