@@ -17,10 +17,9 @@ from mcp.shared.exceptions import MCPError
 from hermes_agent.llm.redact import Redactor
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.mcp_server import prompts, resources
-from hermes_agent.mcp_server.diagnosis_tools import DIAGNOSIS_TOOLS
 from hermes_agent.mcp_server.open_runs import IsCancelled, OpenRuns
 from hermes_agent.mcp_server.payload import cleaned, shown
-from hermes_agent.mcp_server.run_tools import RUN_TOOLS
+from hermes_agent.mcp_server.registry import BY_NAME, TOOLS
 from hermes_agent.mcp_server.tool import Call, Reply, ServerTool
 from hermes_agent.mcp_server.work import perform
 from hermes_agent.model.events import Emit
@@ -30,8 +29,6 @@ from tools.metrics.measurement import choice
 
 LOG = logging.getLogger("hermes_dx.mcp")
 NAME = "hermes-dx"
-TOOLS: tuple[ServerTool, ...] = (*DIAGNOSIS_TOOLS, *RUN_TOOLS)
-BY_NAME = {tool.name: tool for tool in TOOLS}
 PAGE = 100  # resources of a page
 ERROR_CHARS = 1000
 HINTS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)

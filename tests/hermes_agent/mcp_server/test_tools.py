@@ -11,6 +11,7 @@ import pytest
 
 from hermes_agent.mcp_server.open_runs import OpenRuns
 from hermes_agent.mcp_server.payload import MOST_CHARS
+from hermes_agent.mcp_server.registry import BY_NAME
 from hermes_agent.registered_runs import RegisteredRuns
 from tests.hermes_agent.mcp_server.served import ARGUMENTS, DEMO, served, text_of
 from tools.agent_tools.registry import TOOLS
@@ -19,7 +20,6 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 
-from hermes_agent.mcp_server import server as served_tools
 from hermes_agent.mcp_server.server import server_of
 
 
@@ -54,9 +54,8 @@ async def test_every_tool_of_the_registry_is_offered_once_and_only_reads(runs: O
         assert ("run" in each.input_schema["properties"]) == (each.name != "list_runs")
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_every_tool_gives_a_result_that_fits_its_schema(runs: OpenRuns, mode: str) -> None:
-    async with client(runs, mode) as connected:
+async def test_every_tool_gives_a_result_that_fits_its_schema(runs: OpenRuns) -> None:
+    async with client(runs) as connected:
         await connected.list_tools()  # the client then holds results against the schemas
         for name, arguments in ARGUMENTS.items():
             result = await connected.call_tool(name, arguments)
@@ -178,7 +177,7 @@ async def test_prompts_name_their_runs_and_the_tools_there_are(runs: OpenRuns) -
         assert "`slow`" in content.text
         for text in ("confirm", "open_run"):
             assert f"`{text}`" in content.text
-            assert text in served_tools.BY_NAME
+            assert text in BY_NAME
         with pytest.raises(MCPError, match="after missing"):
             await connected.get_prompt("verify_fix", {"before": "slow", "advice": "A1"})
 
