@@ -1,27 +1,47 @@
-"""What changed from one run to another, in words and with its figures, for frontends without a diagnosis of it."""
+"""What changed from one run to another, in words and with its figures, and whether that passes a limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.evidence.ledger import Ledger, render
 from tools.comparison.compare import compare
+from tools.comparison.noise import LEAST_STEPS, ChangeInterval, change_interval
 from tools.views.profile import Profile
 
 if TYPE_CHECKING:
     from tools.comparison.compare import Comparison
 
+Outcome = Literal["passed", "within_noise", "regression", "not_assessable"]
+MANY_STEPS = 20  # that a recording should have for the gate
+
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Sentences without citations: their figures belong to no diagnosis.."""
+    """Sentences without citations: their figures belong to no diagnosis. ``noise_pct``: of two recordings alike."""
 
     headline: str
     changes: tuple[str, ...]
     notes: tuple[str, ...]  # what was assumed
     comparison: Comparison
+    interval: ChangeInterval | None  # None: too few steps
+    noise_pct: float
+
+    @property
+    def change_pct(self) -> float:
+        """The change of the mean step in percent of the step before."""
+        step = self.comparison.step
+        return (step.after.value / step.before.value - 1.0) * 100.0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether the step became longer than a limit allows; ``reason`` is one sentence."""
+
+    outcome: Outcome
+    reason: str
 
 
 def compared(before: Profile, after: Profile) -> RunComparison:
@@ -33,4 +53,27 @@ def compared(before: Profile, after: Profile) -> RunComparison:
         tuple(without_citations(render(change, ledger)) for change in found.changes),
         tuple(f"Not verified: {note}" for note in found.notes),
         found,
+        change_interval(before, after, found),
+        before.thresholds["change_noise_pct"],
     )
+
+
+def judged(found: RunComparison, allowed_pct: float) -> Gate:
+    """Whether a regression beyond the limit is shown; what lies within noise is none.
+
+    Noise is the spread of the steps (95 % interval), and what two recordings of one program differ by.
+    """
+    change, interval = found.change_pct, found.interval
+    if change <= allowed_pct:
+        return Gate("passed", f"the average step changed by {change:+.1f} %, {allowed_pct:g} % longer is allowed")
+    longer = f"the average step is {change:.1f} % longer, {allowed_pct:g} % is allowed"
+    if interval is None:
+        need = f"record at least {LEAST_STEPS} steps of each run, better {MANY_STEPS}"
+        return Gate("not_assessable", f"{longer}, but too few steps were recorded to tell it from noise; {need}")
+    bounds = f"95 % interval {interval.low_pct:+.1f} to {interval.high_pct:+.1f} %"
+    if interval.low_pct <= 0.0:
+        return Gate("within_noise", f"{longer}, but that is within the noise of the steps ({bounds})")
+    if change < found.noise_pct:
+        same = f"two recordings of one program differ by as much ({found.noise_pct:g} %)"
+        return Gate("within_noise", f"{longer}, but {same}")
+    return Gate("regression", f"{longer} ({bounds})")

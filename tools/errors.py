@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     INPUT = 3
     INCONCLUSIVE = 4
     REGRESSION = 5
+    NOT_COMPARABLE = 6
     INTERRUPTED = 130
 
 
@@ -43,6 +44,8 @@ class InputError(HermesError):
 
 class NotComparableError(InputError):
     """Two runs differ in something that makes a comparison meaningless."""
+
+    exit_code = ExitCode.NOT_COMPARABLE
 
 
 class ModelError(HermesError):

@@ -1,13 +1,18 @@
-"""The parser of one command: options may stand before, between and behind its other arguments."""
+"""The parser of one command: options stand anywhere among its other arguments, and a misspelt word has a suggestion."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
-from typing import TypeVar, overload
+from difflib import get_close_matches
+from typing import NoReturn, TypeVar, overload
 
 N = TypeVar("N")
 FIXED_ORDER = (argparse.PARSER, argparse.REMAINDER)  # of arguments that take all that follows, as a subcommand does
+
+
+UNKNOWN = re.compile(r"invalid choice: '([^']*)'|unrecognized arguments: .*?(--[A-Za-z-]+)")  # as argparse says it
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -27,7 +32,26 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(self, *, namespace: N) -> tuple[N, list[str]]: ...
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: object = None) -> tuple[object, list[str]]:
-        """The namespace and what is left over."""
+        """The namespace; an argument that the command does not know is an error of the command itself."""
+        found, left = self._parsed(args, namespace)
+        if left and not self._options_first:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """End with the usage error, and the nearest command or option where one is near."""
+        super().error(message + self._suggestion(message))
+
+    def _suggestion(self, message: str) -> str:
+        found = UNKNOWN.search(message)
+        if found is None:
+            return ""
+        word = found[1] or found[2]
+        known = {str(each) for action in self._actions for each in action.choices or ()}
+        near = get_close_matches(word, sorted(known) if found[1] else list(self._option_string_actions), 1)
+        return f"; did you mean {near[0]}?" if near else ""
+
+    def _parsed(self, args: Iterable[str] | None, namespace: object) -> tuple[object, list[str]]:
         positionals = self._get_positional_actions()
         if self._options_first or not positionals or any(each.nargs in FIXED_ORDER for each in positionals):
             return super().parse_known_args(args, namespace)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print measured against predicted gain; raises NotComparableError (exit code 3) with the reasons against it."""
+    """Print measured against predicted gain; raises NotComparableError (exit code 6) with the reasons against it."""
     from hermes_agent.confirm import RunOf, confirm
     from hermes_agent.session import Session
 

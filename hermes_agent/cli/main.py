@@ -17,7 +17,7 @@ COMMANDS = (
     *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
     *("runs", "mcp"),
-    *("schema",),
+    *("schema", "completion", "doctor", "cache"),
 )
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
 HOME = Path(__file__).resolve().parents[2]
@@ -31,9 +31,10 @@ EXIT_CODES = """exit codes:
   0    a diagnosis was made, or the command did its work
   1    internal error
   2    usage error
-  3    a source cannot be read, or two runs cannot be compared
-  4    inconclusive or not answered, with --strict
+  3    a source cannot be read
+  4    inconclusive or not answered, with --strict; or compare --fail-on-regression has too few steps to judge
   5    slower than compare --fail-on-regression allows, or a failed eval
+  6    two runs cannot be compared
   130  interrupted
 """
 
@@ -106,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
     from hermes_agent.cli.arguments import add_commands
     from hermes_agent.cli.command_parser import CommandParser
 
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="hermes-dx",
         description="Shows why deep-learning training is slow and what to change first, every figure traceable.",
         epilog=EXIT_CODES,

@@ -34,3 +34,27 @@ def test_an_unknown_option_and_a_missing_argument_are_still_errors(capsys: pytes
             build_parser().parse_args(words)
         assert stopped.value.code == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("diagnoze RUN", "did you mean diagnose?"),
+        ("diagnose RUN --jsno", "diagnose: error: unrecognized arguments: --jsno; did you mean --json?"),
+        ("cases serach loader", "did you mean search?"),
+        ("--debgu steps RUN", "did you mean --debug?"),
+    ],
+)
+def test_a_misspelt_command_or_option_has_the_nearest_one(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        build_parser().parse_args(words.split())
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(said)
+
+
+def test_a_word_near_to_nothing_has_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["xyzzy"])
+    assert "did you mean" not in capsys.readouterr().err
