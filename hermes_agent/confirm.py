@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
-from case_library.draft import objections, private_case, written
+from case_library.draft import objections, private_case, store
 from hermes_agent.evidence.case_draft import case_fields
 from hermes_agent.evidence.citations import written as figure
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, Diagnosis
@@ -154,10 +156,9 @@ def _cause_of(diagnosis: Diagnosis, advice: AdviceRecord) -> CauseRecord:
 
 @dataclass(frozen=True)
 class Drafts:
-    """A private case and an evaluation case as YAML texts; ``faults`` of the case have to be corrected before use."""
+    """A private case and an evaluation case as YAML; ``faults`` of the case have to be corrected before use."""
 
     case: Case
-    case_text: str
     evaluation_text: str
     faults: tuple[str, ...]
 
@@ -167,7 +168,7 @@ def drafts(found: Confirmation, before: RunOf, library: Sequence[Case]) -> Draft
     if found.outcome != "confirmed":
         raise UsageError("the change confirmed no cause, so no case is drafted")
     case = private_case(_case_draft(found, before), "the draft", {each.id for each in library})
-    return Drafts(case, written(case), _evaluation(found, before, case.id), objections(case, library))
+    return Drafts(case, _evaluation(found, before, case.id), objections(case, library))
 
 
 def _case_draft(found: Confirmation, before: RunOf) -> dict[str, object]:
@@ -223,23 +224,34 @@ def _evaluation(found: Confirmation, before: RunOf, identifier: str) -> str:
 
 
 def store_drafts(made: Drafts, folder: Path) -> tuple[Path, Path]:
-    """Write both into a folder, made if need be for its owner only; raises InputError where it cannot."""
-    paths = folder / "cases" / f"{made.case.id}.yaml", folder / "evaluation" / f"{made.case.id}.yaml"
-    for path, text in zip(paths, (made.case_text, made.evaluation_text), strict=True):
-        try:
+    """Write both or none into a folder, made if need be for its owner only; raises InputError where it cannot."""
+    evaluation = folder / "evaluation" / f"{made.case.id}.yaml"
+    with _written(evaluation, made.evaluation_text):
+        return store(made.case, folder / "cases"), evaluation
+
+
+@contextmanager
+def _written(path: Path, text: str) -> Iterator[None]:
+    """A new file with this text, which stays only where nothing fails inside."""
+    try:
+        for folder in (path.parent.parent, path.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError as error:
-            raise InputError(f"{path} exists and is not overwritten; move it away first") from error
-        except OSError as error:
-            raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
-    return paths
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise InputError(f"{path} exists and is not overwritten; move it away first") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
+    try:
+        yield
+    except InputError:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def stored_sentences(made: Drafts, paths: tuple[Path, Path]) -> tuple[str, ...]:
     """Where the drafts lie and what to do with them."""
     faults = (f"Correct before adding it: {' '.join(made.faults)}",) if made.faults else ()
-    add = f"Drafted {paths[0]}; check it, then add it with hermes-dx cases add --file {paths[0]}."
-    return (add, *faults, f"Drafted {paths[1]} for hermes-dx eval --cases {paths[1].parent}.")
+    file, cases = quote(str(paths[0])), quote(str(paths[1].parent))
+    add = f"Drafted {paths[0]}; check it, then add it with `hermes-dx cases add --file {file}`."
+    return (add, *faults, f"Drafted {paths[1]} for `hermes-dx eval --cases {cases}`.")

@@ -34,6 +34,7 @@ from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.statements.question import ModelAnswers
+    from hermes_agent.workflow.proposals import Proposals
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
 
@@ -122,6 +123,7 @@ class Session:
             listen,
             None if write is None else writer,
             kept=self.kept,
+            proposals=self._proposals(),
             question=self._question,
             results=self._results,
         )
@@ -251,6 +253,14 @@ class Session:
         from hermes_agent.statements.answer import writer_for
 
         return writer_for(self.settings)
+
+    def _proposals(self) -> Proposals | None:
+        """The configured model's proposals of hypotheses."""
+        if self.settings.llm.model is None:
+            return None
+        from hermes_agent.statements.proposals import proposals_for
+
+        return proposals_for(self.settings)
 
     def _model_answers(self) -> ModelAnswers | None:
         """The configured model, which remembers the conversation; None when none is configured."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from hermes_agent.evidence.tool_text import result_text
@@ -15,11 +20,28 @@ from hermes_agent.model.turn import ToolCallRecord
 from tools.agent_tools.registry import tool_of
 from tools.agent_tools.result import Result
 from tools.agent_tools.tool import Arguments, Context, ReadTool, Tool, ToolContext
-from tools.errors import HermesError
+from tools.documents import parse_json
+from tools.errors import HermesError, UsageError
 
 Caller: TypeAlias = Literal["investigation", "template", "model"]
 Recorded: TypeAlias = "Scalar | list[Scalar]"
 ARGUMENT_CHARS = 500  # of one argument in a record
+MOST_ARGUMENTS = 40
+
+
+@dataclass(frozen=True)
+class ReportedTool(Tool):
+    """A tool whose calls are reported also where their arguments do not fit."""
+
+    refused: Callable[[Mapping[str, object] | str, UsageError], None]
+
+    def check(self, given: Mapping[str, object] | str) -> Arguments:
+        """The arguments, see ``Tool.check``."""
+        try:
+            return super().check(given)
+        except UsageError as error:
+            self.refused(given, error)
+            raise
 
 
 class ToolCaller:
@@ -41,10 +63,16 @@ class ToolCaller:
             given = asked.model_dump(mode="json", exclude_unset=True)
             return result_text(self._recorded(tool.name, given, by, lambda: tool.function(context, asked)))
 
-        return Tool(tool.name, tool.description, tool.arguments, run)
+        def refused(given: Mapping[str, object] | str, error: UsageError) -> None:
+            asked = _asked(given) if isinstance(given, str) else given
+            with suppress(UsageError):
+                self._recorded(tool.name, asked, by, partial(_raise, error))
+
+        return ReportedTool(tool.name, tool.description, tool.arguments, run, refused)
 
     def _recorded(self, name: str, given: Mapping[str, object], by: Caller, run: Callable[[], Result]) -> Result:
-        arguments = {key: _recorded_value(value) for key, value in given.items()}
+        first = islice(given.items(), MOST_ARGUMENTS)
+        arguments = {key[:ARGUMENT_CHARS]: _recorded_value(value) for key, value in first}
         begin = time.perf_counter()
 
         def report(text: str, rows: int = 0, error: str = "") -> None:
@@ -71,9 +99,24 @@ class ToolCaller:
         return result
 
 
+def _raise(error: UsageError) -> Result:
+    raise error
+
+
+def _asked(text: str) -> Mapping[str, object]:
+    """The arguments of a JSON text as a record holds them; the text itself where it holds none."""
+    try:
+        given = parse_json(text)
+    except ValueError:
+        given = None
+    return given if isinstance(given, dict) else {"arguments": text}
+
+
 def _recorded_value(value: object) -> Recorded:
     """An argument as a record holds it; what is nested becomes JSON text."""
     match value:
+        case float() if not math.isfinite(value):
+            return str(value)
         case None | bool() | int() | float():
             return value
         case str():

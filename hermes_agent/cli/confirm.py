@@ -67,7 +67,7 @@ def drafted(found: Confirmation, before: RunOf, chosen: Settings, folder: Path |
         made = drafts(found, before, known_cases(chosen))
         return stored_sentences(made, store_drafts(made, target))
     except HermesError as error:
-        return (f"No case was drafted: {error}.",)
+        return (f"No case was drafted: {str(error).rstrip('.')}.",)
 
 
 def known_cases(chosen: Settings) -> list[Case]:

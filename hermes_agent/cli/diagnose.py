@@ -47,13 +47,14 @@ def run(args: argparse.Namespace) -> int:
         require_extra()
     chosen = settings(no_llm=args.no_llm)
     request = request_of(args, chosen)
-    writer = None
+    writer = proposals = None
     if chosen.llm.model is not None:  # the model's packages are imported only then
         from hermes_agent.statements.answer import writer_for
+        from hermes_agent.statements.proposals import proposals_for
 
-        writer = writer_for(chosen)
+        writer, proposals = writer_for(chosen), proposals_for(chosen)
     with TerminalProgress() as progress:
-        diagnosis = diagnose(request, progress, writer)
+        diagnosis = diagnose(request, progress, writer, proposals=proposals)
     print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md, verbose=args.verbose)
     if args.perfetto is not None:
         from hermes_agent.report.perfetto import write_perfetto

@@ -20,7 +20,6 @@ HOST_LISTED = 2  # activities named per gap
 ORDINAL = re.compile(rf"\b(?:(?P<word>{'|'.join(ORDINALS)})|(?P<number>\d{{1,4}})(?:st|nd|rd|th))\b")
 LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?(us|ms|s)\b")
 IN_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
-HIDDEN_PCT = 90.0  # of a collective; from here on it is called hidden, below the rest of it exposed
 
 
 def overlap(discussion: Discussion, question: Question) -> str:
@@ -102,7 +101,8 @@ def _verdict(discussion: Discussion, question: Question, row: CollectiveRow) -> 
     whole = discussion.measure("instance_ms", collective=row.id)
     part = discussion.measure("instance_overlap_ms", collective=row.id, **({"phase": phase} if phase else {}))
     share = 100.0 * part.value / whole.value if whole.value else 0.0
-    yes = "Yes" if share >= HIDDEN_PCT else "Only in part" if part.value > 0 else "No"
+    hidden_pct = discussion.profile().thresholds["hidden_collective_pct"]
+    yes = "Yes" if share >= hidden_pct else "Only in part" if part.value > 0 else "No"
     with_what = f"the {phase} pass" if phase else "compute"
     text = (
         f"{yes}: {row.id} on rank {row.rank} in step {row.step} takes {{0}}, and {{1}} of it overlap with {with_what}."

@@ -12,7 +12,7 @@ from hermes_agent.llm.budget import Spent
 from hermes_agent.llm.model import Degraded, Message
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.llm.structured import Structured
-from hermes_agent.llm.tool_loop import DialogueEvent, ToolStarted
+from hermes_agent.llm.tool_loop import DialogueEvent
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, rank_list
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice
@@ -21,6 +21,7 @@ from hermes_agent.statements.context import CheckContext, checks_of
 from hermes_agent.statements.graph import hypothesis_of, untested
 from hermes_agent.statements.record import MOST_STATEMENTS, Statement, Statements
 from hermes_agent.statements.slots import Slot, Template
+from hermes_agent.statements.wording import is_predicted
 from prompts.load import render
 from tools.errors import ModelError
 
@@ -98,7 +99,23 @@ def _figure(record: EvidenceRecord, template: Template, context: CheckContext) -
         places.append(f"{record.arguments['bound']} end of the range")
     if record.run == "baseline":
         places.append("baseline")
+    if fix := _unnamed_fix(record, template, context):
+        places.append(f"after fixing {fix}")
     return f"{written(record.value, record.unit)} [{record.id}]" + (f" ({', '.join(places)})" if places else "")
+
+
+def _unnamed_fix(record: EvidenceRecord, template: Template, context: CheckContext) -> str:
+    """The causes without which a figure is predicted, in words; "" where it is measured or the text names them."""
+    if not is_predicted(record):
+        return ""
+    cause, mechanism = (str(record.arguments.get(name) or "") for name in ("cause", "mechanism"))
+    keys = str(record.arguments.get("causes") or f"{cause}/{mechanism}").split(",")
+    advised = {context.index.advice[name].for_ for name in template.values("advice") if name in context.index.advice}
+    named = {name.partition(":")[0] for name in template.values("cause")} | advised
+    parts = [key.strip().partition("/") for key in keys]
+    if {each[0] for each in parts} <= named:
+        return ""
+    return " and ".join(cause_title(each[0], each[2] or None) for each in parts)
 
 
 def _than(first: EvidenceRecord, second: EvidenceRecord) -> str:
@@ -270,16 +287,13 @@ def _complaints(complaints: Sequence[tuple[str, str]]) -> str:
 
 
 def passing_on(emit: Emit) -> Callable[[DialogueEvent], None]:
-    """Shows frontends which tools a model calls and what an endpoint cannot do, and nothing that it writes."""
+    """Shows frontends what an endpoint cannot do, and nothing that a model writes."""
 
     def pass_on(event: DialogueEvent) -> None:
         match event:
-            case ToolStarted(name=name, arguments=arguments):
-                asked = ", ".join(f"{key}={one_line(str(value), ARGUMENT_CHARS)}" for key, value in arguments.items())
-                emit(Notice(f"The model asks {name}({asked})."))
             case Degraded(feature, detail):
                 emit(Notice(f"The endpoint works without {feature}: {one_line(detail, REASON_CHARS)}"))
-            case _:
+            case _:  # the caller of the tools reports their calls
                 pass
 
     return pass_on

@@ -11,10 +11,9 @@ from hermes_agent.model.diagnosis import CauseRecord, Diagnosis, EvidenceRecord,
 from hermes_agent.statements.context import claim_of, found_cause
 from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.taxonomy import causes
+from tools.knowledge.thresholds import defaults
 from tools.views.parts import PARTS
 
-# Below this share of a step no part holds a cause worth a guess: fixing all of it would not be noticed.
-LEAST_PART_PCT = 5.0
 # Parts that a cause spends in addition to those that its family explains.
 OF_CAUSE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -127,7 +126,7 @@ def unfit_guess(diagnosis: Diagnosis, name: str, ranks: Iterable[int], part: str
     if hypothesis is None and not _is_candidate(diagnosis, cause):
         wanted = possible if part is None else {part}
         shares = [share for each in wanted for share in _shares_pct(diagnosis, each, [*ranks])]
-        if max(shares, default=0.0) < LEAST_PART_PCT:
+        if max(shares, default=0.0) < defaults()["guess_part_pct"].value:
             yield f"{name} has no noticeable part of this step to spend; it is no guess"
 
 

@@ -23,7 +23,7 @@ from tools.leftovers import private_folder, remove_leftovers
 
 if TYPE_CHECKING:
     from hermes_agent.llm.tool_loop import ResultStore
-    from hermes_agent.workflow.investigation import Proposer
+    from hermes_agent.workflow.proposals import Proposals
     from hermes_agent.workflow.workspace import Workspace
 
 
@@ -40,37 +40,55 @@ def diagnose(
     emit: Emit,
     writer: Writer | None = None,
     kept: Kept | None = None,
-    proposer: Proposer | None = None,
+    proposals: Proposals | None = None,
     question: Question | None = None,
     results: ResultStore | None = None,
 ) -> Diagnosis:
     """The diagnosis of a run: stored when nothing has changed since, else made by the workflow.
 
     ``writer`` adds a model's words, after the answer from templates was emitted; only that answer is stored.
-    ``kept``: keep each step, and go on after the last one that an earlier call finished. ``proposer`` adds a model's
-    hypotheses, which are tested like all others; with one the answer is always made, and not stored. ``question``:
-    a person may be asked for one source that would decide between hypotheses. The diagnosis without it is given at
-    once and ``SourceWanted`` emitted after it; the next call with the same question and its answer goes on.
-    ``results`` takes what the tools gave, under the handles that are reported.
+    ``proposals``: a model may add hypotheses to what is unexplained, after that answer too; they are tested like all
+    others. ``kept``: keep each step, and go on after the last one that an earlier call finished. ``question``: a person
+    may be asked for one source that would decide between hypotheses. The diagnosis without it is given at once and
+    ``SourceWanted`` emitted after it; the next call with the same question and its answer goes on. ``results`` takes
+    what the tools gave, under the handles that are reported.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, question, results))
+    diagnosis, workspace, cached = _made_or_stored(request, emit, Way(kept, question, results))
     emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
     if question is not None and question.wanted is not None:
         emit(question.wanted)
-    if writer is None:
+    worded = diagnosis
+    if proposals is not None and diagnosis.leads:
+        worded = _with_proposals(diagnosis, request, workspace, proposals, emit)
+    if writer is None and worded is diagnosis:
         return diagnosis
-    worded = writer(diagnosis, emit)
+    worded = worded if writer is None else writer(worded, emit)
     emit(DiagnosisWorded(worded))
     return worded
 
 
-def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, bool]:
-    """The diagnosis from templates, and whether it was stored before."""
-    if request.cache_dir is None or way.proposer is not None:
-        return _run(request, emit, way)[0], False
+def _with_proposals(
+    diagnosis: Diagnosis, request: Request, made: Workspace | None, proposals: Proposals, emit: Emit
+) -> Diagnosis:
+    """The diagnosis with a model's hypotheses; a stored one has its run read again for it."""
+    from hermes_agent.workflow.proposals import with_proposals
+    from hermes_agent.workflow.workspace import Workspace
+
+    try:
+        profile = (made or Workspace(request)).profile()
+        return with_proposals(diagnosis, profile, proposals(diagnosis, emit), emit)
+    except HermesError as error:  # the run is gone since it was diagnosed: its diagnosis holds as it is
+        emit(Notice(printable(f"No further hypotheses: {error}", LONGEST_REASON)))
+        return diagnosis
+
+
+def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, Workspace | None, bool]:
+    """The diagnosis from templates, the workspace it was made with, and whether it was stored before."""
+    if request.cache_dir is None:
+        return *_run(request, emit, way), False
     with suppress(OSError):  # said when the diagnosis cannot be stored
         private_folder(request.cache_dir)
     remove_leftovers(request.cache_dir)
@@ -80,15 +98,15 @@ def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, 
     if found is not None and not found.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
         _finish(way, request)
-        return found, True
+        return found, None, True
     diagnosis, made = _run(request, emit, way, name)
     if made.transient:
         emit(NotStored("A trace that was left out may be read the next time, so this answer was not stored."))
-        return diagnosis, False
+        return diagnosis, made, False
     name = name if made.request == request else stored.key(made.request)  # a person may have attached a source
     if not stored.keep(request.cache_dir, name, made.request, diagnosis):
         emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
-    return diagnosis, False
+    return diagnosis, made, False
 
 
 def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnosis, Workspace]:
@@ -96,7 +114,7 @@ def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnos
     from hermes_agent.workflow.workspace import Workspace
 
     emit(StageStarted(Stage.LOAD))
-    workspace = (way.question and way.question.workspace) or Workspace(request, emit, way.proposer)
+    workspace = (way.question and way.question.workspace) or Workspace(request, emit)
     workspace.emit, workspace.results = emit, way.results or workspace.results
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)

@@ -237,7 +237,7 @@ def _explain(state: State, workspace: Workspace) -> Update:
     update: State = {"verdict": ranking.verdict, "ranking": "ranking", "causes": rows}
     if not worth_investigating(workspace.profile(), ranking):
         return {**update, "hypotheses": [], "wanted": None}, f"{ranking.verdict}: {ranking.why}"
-    update["hypotheses"] = investigate(Inquiry(workspace.profile(), get_stream_writer(), workspace.proposer))
+    update["hypotheses"] = investigate(Inquiry(workspace.profile(), get_stream_writer()))
     wanted = wanted_source(workspace.profile(), restored(update["hypotheses"]))
     update["wanted"] = None if wanted is None else asdict(wanted)
     return update, f"{ranking.verdict}: {ranking.why}; {_tested(restored(update['hypotheses']))}"

@@ -6,14 +6,13 @@ propose or test. The state holds plain values; every node reads and writes it th
 
 from __future__ import annotations
 
-import logging
 import operator
 import time
 from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Protocol, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -21,42 +20,26 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import TypeAdapter
 
-from hermes_agent.evidence.citations import without_citations
-from hermes_agent.evidence.ledger import Ledger, render
-from hermes_agent.evidence.printable import printable
-from hermes_agent.model.diagnosis import HypothesisRecord
 from hermes_agent.model.events import Emit, HypothesisJudged, ignore
-from hermes_agent.report.records import hypothesis_record
+from hermes_agent.workflow.proposals import announced, tested
 from tools.analyzers.registry import all_checks
 from tools.findings import Fact
-from tools.judgement.hypotheses import Hypothesis, chosen, judged, outcome_of, propose, proposed
-from tools.judgement.ranking import Ranking, ranking
+from tools.judgement.hypotheses import Hypothesis, chosen, judged, propose
+from tools.judgement.ranking import ranking
 from tools.views.profile import Profile
-
-LOG = logging.getLogger("hermes_dx.workflow")
 
 MOST_ROUNDS = 6  # of propose, choose, test and judge; the table has at most three tests of a cause
 MOST_TESTS = 8  # side by side in one round
 MOST_SECONDS = 20.0  # no round begins later: each figure takes milliseconds, on the largest trace a second
 RECURSION_LIMIT = 4 * MOST_ROUNDS + 6  # four nodes a round
-LONGEST_REASON = 300
-
-
-class Proposer(Protocol):
-    """Proposes further causes for what is unexplained: ids of the taxonomy, others are dropped. It never judges."""
-
-    def __call__(self, lead: str, known: Sequence[str]) -> Sequence[str]:
-        """Causes for the largest lead, a sentence, beyond the known ones."""
-        ...
 
 
 @dataclass(frozen=True)
 class Inquiry:
-    """What an investigation works with: the run, its listener, and a model's proposals where there is one."""
+    """What an investigation works with: the run and its listener."""
 
     profile: Profile
     emit: Emit = ignore
-    proposer: Proposer | None = None
 
 
 class Outcome(TypedDict):
@@ -107,28 +90,14 @@ def _invoked(inquiry: Inquiry) -> list[dict[str, Any]]:
 def _propose(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
     profile, known = runtime.context.profile, restored(state.get("hypotheses", []))
     found = ranking(profile)
-    new = list(propose(profile, found, all_checks(profile), known))
-    if not known:
-        new += _of_model(runtime.context, found, new)
+    new = propose(profile, found, all_checks(profile), known)
     for each in new:
-        runtime.context.emit(HypothesisJudged(_line(each)))
+        runtime.context.emit(HypothesisJudged(announced(each)))
     return {
         "hypotheses": stored([*known, *new]),
         "round": state.get("round", 0) + 1,
         "began": state.get("began", time.monotonic()),
     }
-
-
-def _of_model(inquiry: Inquiry, found: Ranking, known: list[Hypothesis]) -> list[Hypothesis]:
-    """Hypotheses of the proposer, where there is one and something to explain."""
-    if inquiry.proposer is None or not found.leads:
-        return []
-    claim = without_citations(render(found.leads[0].claim, Ledger()))
-    own: list[Hypothesis] = []
-    for cause in inquiry.proposer(claim, [each.cause for each in known]):
-        each = proposed(inquiry.profile, found, cause, [*known, *own])
-        own += [each] if each is not None else []
-    return own
 
 
 def _choose(state: Investigation) -> Investigation:
@@ -147,11 +116,7 @@ def _test(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
     """Measure the figure of one hypothesis's next test; one that breaks gives no figure."""
     number = state["number"]
     hypothesis = restored(state["hypotheses"])[number - 1]
-    try:
-        found = outcome_of(runtime.context.profile, hypothesis)
-    except Exception as error:  # the dispatcher's boundary: one figure must not take the diagnosis with it
-        LOG.exception("the test of %s failed", hypothesis.cause)
-        found = printable(f"the test stopped with {type(error).__name__}: {error}", LONGEST_REASON)
+    found = tested(runtime.context.profile, hypothesis)
     if isinstance(found, str):
         return {"outcomes": [{"number": number, "facts": [], "reason": found}]}
     return {"outcomes": [{"number": number, "facts": FACTS.dump_python(list(found), mode="json"), "reason": ""}]}
@@ -165,15 +130,8 @@ def _judge(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
         facts, reason = latest[number]["facts"], latest[number]["reason"]
         outcome = FACTS.validate_python(facts) if facts else reason
         hypotheses[number - 1] = judged(runtime.context.profile, hypotheses[number - 1], outcome)
-        runtime.context.emit(HypothesisJudged(_line(hypotheses[number - 1])))
+        runtime.context.emit(HypothesisJudged(announced(hypotheses[number - 1])))
     return {"hypotheses": stored(hypotheses)}
-
-
-def _line(hypothesis: Hypothesis) -> HypothesisRecord:
-    """The record of a hypothesis while the diagnosis runs: figures get their ids when it is written."""
-    record = hypothesis_record(hypothesis, Ledger())
-    bare = {"evidence": [], "evidence_against": [], "judged_by": without_citations(record.judged_by)}
-    return record.model_copy(update=bare)
 
 
 @lru_cache(maxsize=1)

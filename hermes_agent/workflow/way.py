@@ -1,4 +1,4 @@
-"""How a diagnosis is made beyond its request: where steps are kept, who proposes hypotheses, who is asked."""
+"""How a diagnosis is made beyond its request: where steps are kept, and what a person is asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hermes_agent.llm.tool_loop import ResultStore
     from hermes_agent.model.request import Request
     from hermes_agent.sessions.store import SessionStore
-    from hermes_agent.workflow.investigation import Proposer
     from hermes_agent.workflow.workspace import Workspace
 
 
@@ -44,9 +43,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Way:
-    """How a diagnosis is made: where its steps are kept, who proposes hypotheses, and what a person is asked."""
+    """How a diagnosis is made: where its steps are kept, and what a person is asked."""
 
     kept: Kept | None = None
-    proposer: Proposer | None = None
     question: Question | None = None
     results: ResultStore | None = None  # takes what the tools gave

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.llm.tool_loop import ResultStore
@@ -21,9 +21,6 @@ from tools.run.model import Run
 from tools.views.profile import Profile
 from tools.views.series import require_steps
 
-if TYPE_CHECKING:
-    from hermes_agent.workflow.investigation import Proposer
-
 Result = TypeVar("Result")
 
 
@@ -33,7 +30,6 @@ class Workspace:
 
     request: Request
     emit: Emit = ignore
-    proposer: Proposer | None = None
     began: float = field(default_factory=time.perf_counter)
     results: ResultStore = field(default_factory=ResultStore)  # of tools
     _results: dict[str, object] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from evals.case_files import load_cases as evaluation_cases
 from hermes_agent import confirm as confirmation
 from hermes_agent.cli.main import main
 from hermes_agent.config.settings import Settings
-from hermes_agent.confirm import RunOf, confirm, drafts, store_drafts
+from hermes_agent.confirm import RunOf, confirm, drafts, store_drafts, stored_sentences
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
@@ -104,7 +104,7 @@ def test_without_a_range_the_gain_has_to_be_beyond_the_spread_of_the_steps(pair:
     before, after = with_range(pair[0], None), pair[1]
     found = confirm(with_p95(before, 0.0), with_p95(after, 0.0), "A1")
     assert (found.outcome, found.inside) == ("confirmed", None)
-    assert "no range was predicted" in drafts(found, before, ()).case_text
+    assert "no range was predicted" in str(drafts(found, before, ()).case.confidence_reason)
     assert confirm(before, with_p95(after, 1e6), "A1").outcome == "faster"
 
 
@@ -160,6 +160,13 @@ def test_drafts_pass_the_schemas_of_the_library_and_of_the_evaluation(
     assert case.measured.before_ms > case.measured.after_ms
     with pytest.raises(InputError, match="exists and is not overwritten"):
         store_drafts(made, tmp_path / "drafts")
+    paths[1].unlink()  # the case is still there: nothing is drafted, no half of a pair stays
+    with pytest.raises(InputError, match=f"cases/{made.case.id}.yaml exists and is not overwritten"):
+        store_drafts(made, tmp_path / "drafts")
+    assert not paths[1].exists()
+    assert paths[0].exists()
+    (line, _) = stored_sentences(made, (tmp_path / "my drafts" / "a.yaml", paths[1]))
+    assert f"`hermes-dx cases add --file '{tmp_path}/my drafts/a.yaml'`" in line
 
 
 def test_the_command_prints_the_result_as_json_and_writes_both_drafts(

@@ -89,3 +89,28 @@ def test_a_bound_tool_gives_the_text_that_is_stored(
     assert (record.by, record.arguments) == ("model", {"rank": 0})
     assert text == store.texts[record.handle]
     assert store.put(text) == record.handle
+
+
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        ('{"rank": "three"}', {"rank": "three"}),
+        ({"rank": -1, "depth": 2}, {"rank": -1, "depth": 2}),
+        ('{"rank": NaN}', {"rank": "nan"}),
+        ("rank=3", {"arguments": "rank=3"}),
+    ],
+)
+def test_arguments_that_do_not_fit_are_reported_with_the_failure(
+    caller: ToolCaller,
+    run: RunContext,
+    events: list[Event],
+    store: ResultStore,
+    given: dict[str, object] | str,
+    recorded: dict[str, object],
+) -> None:
+    tool = caller.bound(tool_of("find_events"), run)
+    with pytest.raises(UsageError, match="the arguments of find_events do not fit") as failure:
+        tool.check(given)
+    [record] = records(events)
+    assert (record.name, record.by, record.arguments) == ("find_events", "model", recorded)
+    assert record.error == str(failure.value) == store.texts[record.handle]

@@ -56,11 +56,12 @@ class Hypothesis:
     against: tuple[Fact, ...] = ()
     judged_by: Sentence | None = None
     proposed_by: Literal["analyzers", "model"] = "analyzers"
+    first: str = ""  # metric of the test to begin with; "": the most decisive one
 
     @property
     def test(self) -> HypothesisTest | None:
         """The next test; None where the status is decided or none is left."""
-        own = tests_of(self.cause).of(self.part)
+        own = sorted(tests_of(self.cause).of(self.part), key=lambda each: each.metric != self.first)
         return own[self.tried] if self.status == "open" and self.tried < len(own) else None
 
 
@@ -86,15 +87,21 @@ def propose(
     return tuple(_untestable(replace(each, number=len(known) + at)) for at, each in enumerate(new, start=1))
 
 
-def proposed(profile: Profile, ranking: Ranking, cause: str, known: Sequence[Hypothesis]) -> Hypothesis | None:
-    """The hypothesis of a model that this cause is behind the largest lead; None where it is known or not possible."""
+def proposed(
+    profile: Profile, ranking: Ranking, cause: str, known: Sequence[Hypothesis], test: str = ""
+) -> Hypothesis | None:
+    """The hypothesis of a model that this cause is behind the largest lead; None where it is known or not possible.
+
+    ``test``: the metric to begin with, if it is one of the cause's tests for that part.
+    """
     if cause not in causes() or not ranking.leads or len(known) >= MOST:
         return None
     if any(each.cause == cause and each.lead == 1 for each in known):
         return None
     lead = replace(ranking.leads[0], candidates=(Candidate(cause, 0.0, "proposed by the model"),))
     (own,) = _of_lead(profile, 1, lead)
-    return _untestable(replace(own, number=len(known) + 1, proposed_by="model"))
+    first = test if test in {each.metric for each in tests_of(cause).of(own.part)} else ""
+    return _untestable(replace(own, number=len(known) + 1, proposed_by="model", first=first))
 
 
 def chosen(hypotheses: Sequence[Hypothesis], most: int) -> tuple[Hypothesis, ...]:

@@ -11,6 +11,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.report.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
 from hermes_agent.tui.messages import Glyphs
+from tools.knowledge.thresholds import defaults
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import BreakdownRow
@@ -26,7 +27,6 @@ COLUMN_ROWS = 8
 WIDEST_COLUMN = 8
 LEAST_CELLS = 8
 LONG_NAMED = 5
-LEAST_RANGE = 0.05  # of the largest value: shades of a heatmap never spread noise over the whole scale
 
 
 def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
@@ -163,7 +163,8 @@ def heatmap(heat: Heat, width: int, glyphs: Glyphs) -> Content:
     columns = binned(len(heat.steps), room)
     wide = max(min(room // len(columns), WIDEST_COLUMN), 1)
     low, high = min(heat.values.values()), max(heat.values.values())
-    span = max(high - low, LEAST_RANGE * high)
+    least = defaults()["heatmap_range_pct"].value / 100
+    span = max(high - low, least * high)
     lines = []
     for row in rows:
         ranks = [heat.ranks[place] for place in row]
@@ -181,8 +182,8 @@ def heatmap(heat: Heat, width: int, glyphs: Glyphs) -> Content:
     note = [f"{MEASURES[heat.measure].capitalize()} of each rank in each step."]
     if len(rows) < len(heat.ranks) or len(columns) < len(heat.steps):
         note.append("A cell that stands for several shows the longest.")
-    if high - low < LEAST_RANGE * high:
-        note.append(f"All are within {LEAST_RANGE:.0%} of the longest.")
+    if high - low < least * high:
+        note.append(f"All are within {least:.0%} of the longest.")
     worst = max(heat.values, key=lambda place: heat.values[place])
     note.append(f"Longest: {written(heat.values[worst], 'ms')}, rank {worst[0]} in step {worst[1]}.")
     return Content("\n").join([*lines, *legend, *(Content(each) for each in note)])

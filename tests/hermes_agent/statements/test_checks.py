@@ -27,10 +27,13 @@ WAIT = id_of("part_ms", part="data_wait", rank=0)
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (statement(f"A step would run about {{{GAIN}}} faster."), f"A step would run about 1.67x [{GAIN}] faster."),
+        (
+            statement(f"A step would run about {{{GAIN}}} faster."),
+            f"A step would run about 1.67x [{GAIN}] (after fixing too few data loader workers) faster.",
+        ),
         (
             statement(f"A step would run {{{LOW}}} faster."),
-            f"A step would run 1.28x [{LOW}] (low end of the range) faster.",
+            f"A step would run 1.28x [{LOW}] (low end of the range, after fixing too few data loader workers) faster.",
         ),
         (
             statement(f"Waiting for data fills {{{DATA}}}, {{than}} the host program with {{{HOST}}}."),
@@ -45,7 +48,14 @@ WAIT = id_of("part_ms", part="data_wait", rank=0)
         (statement("Is the network slow?", "unknown"), "Is the network slow?"),
         (statement("Could it be {cause:slow_link}?", "unknown"), "Could it be a slow link?"),
         (statement("Is there a slow network?", "unknown"), "Is there a slow network?"),
-        (statement(f"A step would take {{{STEP}}}."), None),
+        (
+            statement(f"A step would take {{{STEP}}}."),
+            f"A step would take 60.0 ms [{STEP}] (after fixing too few data loader workers).",
+        ),
+        (
+            statement(f"With {{A1}} a step would take {{{STEP}}}."),
+            f"With load batches in worker processes [A1] a step would take 60.0 ms [{STEP}].",
+        ),
         (statement(f"{{A1}} would cut the step to {{{STEP}}}.", "advice"), None),
         (statement(f"{{A1}} would save {{{IMPACT}}} per step.", "advice"), None),
         (

@@ -12,6 +12,7 @@ from hermes_agent.llm.budget import estimated_tokens, request_tokens
 from hermes_agent.llm.model import Cancelled, Reply, ToolCall
 from hermes_agent.llm.tool_loop import ANSWER_NOW, shortened
 from hermes_agent.model.display import cause_title
+from hermes_agent.model.events import ToolCalled
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn as Asked
 from hermes_agent.questions.discussion import Discussion
@@ -67,7 +68,10 @@ def test_a_tool_measures_and_its_figure_can_be_cited(tmp_path: Path) -> None:
     assert outcome.text == f"The `volta_sgemm_128x64_nn` kernels take 50.0 ms [{FIRST_NEW}] per step."
     assert about.evidence[FIRST_NEW].metric == "events_ms"
     assert about.evidence[FIRST_NEW].value == pytest.approx(50.0)
-    assert "The model asks find_events(rank=0, contains=sgemm, group_by=name)." in listener.notices
+    (made,) = [event.call for event in listener.events if isinstance(event, ToolCalled)]
+    assert (made.name, made.by) == ("find_events", "model")
+    assert made.arguments == {"rank": 0, "group_by": "name", "contains": "sgemm"}
+    assert not [text for text in listener.notices if "find_events" in text]  # one line for a call
     assert "little-llm: 2 calls" in outcome.note
 
 
