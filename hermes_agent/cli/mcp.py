@@ -23,7 +23,7 @@ NEEDED = "hermes-dx mcp needs the package mcp; install it with: pip install 'her
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``mcp``."""
-    text = "clients may open runs in this folder by path, besides the registered runs; may be repeated"
+    text = "clients may open runs in this folder by path, in addition to the registered runs; may be repeated"
     parser.add_argument("--allow", action="append", default=[], type=Path, metavar="FOLDER", help=text)
     text = f"serve HTTP on this machine (127.0.0.1) instead of standard input and output; default port {PORT}"
     parser.add_argument("--http", nargs="?", const=PORT, type=number_between(1024, 65535), metavar="PORT", help=text)

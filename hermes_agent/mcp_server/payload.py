@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from hermes_agent.llm.redact import Redactor
 from hermes_agent.llm.sanitize import clean, fence
 
-# Characters of the text and, apart, of the JSON of one result. Rows of figures take about 2.5 characters a token, so
+# Characters of the text and, apart, of the JSON of one result. Rows of figures take about 2.35 characters a token, so
 # that both together stay under the 25,000 tokens that clients accept.
-MOST_CHARS = 30_000
+MOST_CHARS = 28_000
 CUT = "… (cut; read_result with the handle gives the rest)"
 
 Value = TypeVar("Value", bound=BaseModel)

@@ -86,7 +86,7 @@ class _Handlers:
     async def list_resources(
         self, context: Context, asked: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        names = sorted({*_answered(self._runs.registered).runs, *self._runs.opened()})
+        names = sorted({*self._answered(self._runs.registered).runs, *self._runs.opened()})
         page, cursor = _page(resources.listed(names), asked)
         listed = [
             types.Resource(uri=each.uri, name=each.name, description=each.description, mime_type=each.mime_type)
@@ -109,7 +109,7 @@ class _Handlers:
         uri = str(asked.uri)
 
         def act(emit: Emit, cancelled: IsCancelled) -> resources.Content:
-            return _answered(lambda: resources.read(Call(self._runs, emit, cancelled), uri))
+            return self._answered(lambda: resources.read(Call(self._runs, emit, cancelled), uri))
 
         found = await perform(context.session, act)
         content = types.TextResourceContents(uri=uri, mime_type=found.mime_type, text=found.text)
@@ -133,16 +133,26 @@ class _Handlers:
         return types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(self, context: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        prompt, text = _answered(lambda: prompts.written(asked.name, asked.arguments or {}))
+        prompt, text = self._answered(lambda: prompts.written(asked.name, asked.arguments or {}))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
     def _failed(self, name: str, reason: str) -> types.CallToolResult:
-        text = f"{one_line(name, 100)}: {one_line(reason, ERROR_CHARS)}"
-        if self._runs.settings.redact:
-            text = Redactor().mask(text)
+        text = f"{one_line(name, 100)}: {self._sentence(reason)}"
         failure = types.TextContent(text=fence(text, "failure"))
         return types.CallToolResult(content=[failure], is_error=True)
+
+    def _answered(self, act: Callable[[], Item]) -> Item:
+        """What ``act`` returns; what a user can fix is an error of the protocol, with its sentence."""
+        try:
+            return act()
+        except HermesError as error:
+            raise MCPError(types.INVALID_PARAMS, self._sentence(str(error))) from error
+
+    def _sentence(self, text: str) -> str:
+        """One harmless line, with names masked where that is set."""
+        line = one_line(text, ERROR_CHARS)
+        return Redactor().mask(line) if self._runs.settings.redact else line
 
 
 def _declared(tool: ServerTool) -> types.Tool:
@@ -177,14 +187,6 @@ def _called(call: Call, name: str, given: dict[str, Any]) -> types.CallToolResul
 
 def _structured(reply: Reply) -> object:
     return cleaned(reply.record.model_dump(mode="json", by_alias=True), reply.redactor)
-
-
-def _answered(act: Callable[[], Item]) -> Item:
-    """What ``act`` returns; what a user can fix is an error of the protocol, with its sentence."""
-    try:
-        return act()
-    except HermesError as error:
-        raise MCPError(types.INVALID_PARAMS, one_line(str(error), ERROR_CHARS)) from error
 
 
 def _page(items: Sequence[Item], asked: types.PaginatedRequestParams | None) -> tuple[Sequence[Item], str | None]:

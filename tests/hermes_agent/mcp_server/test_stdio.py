@@ -68,3 +68,12 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_is_served(
     assert main(["mcp", "--allow", "nowhere"]) == 2
     assert capsys.readouterr().err == "hermes-dx: --allow nowhere: there is no such folder\n"
     assert main(["mcp", "--token-file", "x"]) == 2
+
+
+def test_without_the_package_one_sentence_says_how_to_install_it(
+    commands_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_agent.cli.mcp.find_spec", lambda name: None)
+    assert main(["mcp"]) == 2
+    assert "pip install 'hermes-dx[mcp]'" in capsys.readouterr().err
+    assert main(["mcp", "--skill"]) == 0
