@@ -73,7 +73,7 @@ def _write_reports(args: argparse.Namespace, request: Request, diagnosis: Diagno
     profile = profile_behind(request, diagnosis)
     sources = [source.path for source in profile.run.sources]
     if args.html is not None:
-        write_report(args.html, render_html(diagnosis, profile, args.run_paths).encode(), sources)
+        write_report(args.html, render_html(diagnosis, profile, request.paths).encode(), sources)
     if args.png is not None:
         write_report(args.png, render_png(diagnosis, profile, args.picture), sources)
     if args.svg is not None:

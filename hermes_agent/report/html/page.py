@@ -21,8 +21,10 @@ from markupsafe import Markup
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.printable import printable
+from hermes_agent.locations.places import origin
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis, EvidenceRecord, SourceRecord
 from hermes_agent.model.display import cause_heading, cause_title, counted, numbered, rank_count, rank_list
+from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.html.text import link, linked, web_address
 from hermes_agent.report.pictures.export import inline_svg
 from hermes_agent.report.pictures.palette import style_variables
@@ -38,6 +40,7 @@ HERE = Path(__file__).parent
 WIDE_PX, NARROW_PX = 780, 320
 MOST_SOURCES = 64  # files listed, those that were not read in full first
 MOST_EVIDENCE = 2000
+MOST_ASKING = 8  # checks that are named with what they need
 CELL_CHARS, NAME_CHARS = 300, 80
 OUTCOMES: Mapping[Literal["found", "clean", "cannot_answer"], str] = {
     "found": "found something",
@@ -91,6 +94,7 @@ class Page:
 
     title: str
     about: str
+    confidence: str
     policy: str
     style: Markup
     script: Markup
@@ -140,6 +144,7 @@ def _page(diagnosis: Diagnosis, profile: Profile | None, paths: Sequence[Path]) 
     return Page(
         title=_title(diagnosis, paths),
         about=_about(diagnosis),
+        confidence=_confidence(diagnosis),
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
@@ -151,7 +156,7 @@ def _page(diagnosis: Diagnosis, profile: Profile | None, paths: Sequence[Path]) 
         first=pictures[0] if pictures else None,
         pictures=tuple(pictures[1:]),
         missing=tuple((name.replace("_", " "), reason) for name, reason in missing.items()),
-        unanswered=tuple((need, ", ".join(checks)) for need, checks in needs.items()),
+        unanswered=tuple((need, _asking(checks)) for need, checks in needs.items()),
         unanswered_count=f"{outcomes['cannot_answer']} of {counted(len(diagnosis.checks), 'check')} cannot answer",
         coverage=_coverage(diagnosis),
         sources_title=_sources_title(diagnosis),
@@ -190,13 +195,18 @@ def _known(diagnosis: Diagnosis) -> frozenset[str]:
 
 
 def _title(diagnosis: Diagnosis, paths: Sequence[Path]) -> str:
-    """The run by the names of its paths, else of its files."""
+    """The run by the names of its paths or URLs, else of its files."""
     used = [source.path for source in diagnosis.run.sources if source.status != "excluded"]
     names = (
         [path.name or str(path) for path in paths] or [path.rsplit("/", 1)[-1] for path in used] or ["without files"]
     )
     first = f"Run {printable(names[0], NAME_CHARS)}"
     return first if len(names) == 1 else f"{first} and {len(names) - 1:,} more"
+
+
+def _origin(path: Path) -> str:
+    """The path, or the URL that it is a copy of."""
+    return origin(path) or str(path)
 
 
 def _about(diagnosis: Diagnosis) -> str:
@@ -206,13 +216,19 @@ def _about(diagnosis: Diagnosis) -> str:
     return f"{rank_count(run)}, {counted(len(run.steps), 'step')}, {', '.join(run.devices) or 'CPU only'}"
 
 
+def _confidence(diagnosis: Diagnosis) -> str:
+    """The confidence in the cause that the headline names."""
+    cause = headline_cause(diagnosis)
+    return "" if cause is None else f"confidence {cause.confidence:.2f} in {cause_title(cause.cause, cause.mechanism)}"
+
+
 def _figures(diagnosis: Diagnosis) -> tuple[tuple[str, str], ...]:
     """Step times, each with its id."""
     times = diagnosis.step_time_ms
     if times is None:
         return ()
     rows = [("Step", times.mean, times.median, times.p95, times.evidence)]
-    if times.unprofiled is not None:
+    if times.unprofiled is not None and times.unprofiled.evidence != times.evidence:  # else there are no others
         other = times.unprofiled
         rows.append(("Unprofiled step", other.mean, other.median, other.p95, other.evidence))
     return tuple(
@@ -257,6 +273,11 @@ def _needs(diagnosis: Diagnosis) -> dict[str, list[str]]:
         if check.status == "cannot_answer":
             needs.setdefault(check.needs or check.reason, []).append(check.analyzer)
     return {need: checks or ["the verdict"] for need, checks in needs.items()}
+
+
+def _asking(checks: Sequence[str]) -> str:
+    more = len(checks) - MOST_ASKING
+    return ", ".join(checks[:MOST_ASKING]) + (f" and {counted(more, 'more check')}" if more > 0 else "")
 
 
 def _coverage(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -327,7 +348,7 @@ def _evidence(row: EvidenceRecord) -> PageEvidence:
 
 
 def _commands(diagnosis: Diagnosis, paths: Sequence[Path]) -> tuple[str, ...]:
-    run = " ".join(shlex.quote(printable(str(path))) for path in paths) or "RUN"
+    run = " ".join(shlex.quote(printable(_origin(path))) for path in paths) or "RUN"
     baseline = " --baseline BASELINE" if diagnosis.comparison is not None else ""
     shown = diagnosis.evidence[:1]
     return (

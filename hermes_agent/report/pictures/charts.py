@@ -79,7 +79,7 @@ def series(times: StepTimes, canvas: Canvas) -> Picture:
     base = alt.Chart(_data(rows))
     bars = base.mark_bar().encode(x=x, y=alt.Y("ms:Q", title="ms"), color=colour, description="said:N")
     longest = sorted((row for row in rows if row["kind"] == "long step"), key=lambda row: -float(row["ms"]))
-    named = [{**row, "text": written(float(row["ms"]), "ms")} for row in longest[:NAMED_LONG]]
+    named = [{**row, "text": written(float(row["ms"]), "ms")} for row in _apart(longest, order)]
     labels = alt.Chart(_data(named)).mark_text(dy=-7, color=canvas.colour("ink"), aria=False)
     lines = [{"ms": times.median_ms, "said": f"median {written(times.median_ms, 'ms')}"}]
     rule = alt.Chart(_data(lines)).mark_rule(strokeDash=[5, 4], color=canvas.colour("ink"))
@@ -88,6 +88,16 @@ def series(times: StepTimes, canvas: Canvas) -> Picture:
         labels.encode(x=alt.X("step:O", sort=order), y="ms:Q", text="text:N"),
         rule.encode(y="ms:Q", description="said:N"),
     ).properties(width=canvas.width - 70, height=HEIGHT_PX)
+
+
+def _apart(longest: Sequence[dict[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:
+    """The longest steps whose labels do not run into each other."""
+    chosen: list[dict[str, Any]] = []
+    for row in longest:
+        place = order.index(row["step"])
+        if all(abs(place - order.index(each["step"])) * MOST_COLUMNS > len(order) * 5 for each in chosen):
+            chosen.append(row)
+    return chosen[:NAMED_LONG]
 
 
 def _steps_axis() -> alt.Axis:

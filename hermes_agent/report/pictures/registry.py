@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, counted
+from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.pictures import charts, data
 from hermes_agent.report.pictures.charts import Canvas, Picture
 from hermes_agent.report.pictures.offer import NAMES
@@ -209,6 +210,7 @@ def _most_time(found: Roofline) -> str:
 
 Maker = Callable[[Diagnosis, "Profile | None"], Drawn]
 PICTURES: Mapping[str, Maker] = dict(zip(NAMES, (series, heatmap, breakdown, critical_path, roofline), strict=True))
+FEW = 0.5  # of the ranks or steps
 OF_FAMILY = {"parallel": "critical_path", "computation": "roofline"}
 
 
@@ -224,16 +226,17 @@ def drawable(diagnosis: Diagnosis, profile: Profile | None) -> tuple[dict[str, D
 
 
 def most_telling(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """The names of the pictures, the one that shows the first cause best before all."""
-    first = _telling(diagnosis.causes[0], diagnosis) if diagnosis.causes else "breakdown"
+    """The names of the pictures, the one that shows best what the headline names before all."""
+    cause = headline_cause(diagnosis)
+    first = "breakdown" if cause is None else _telling(cause, diagnosis)
     return tuple(dict.fromkeys((first, "breakdown", "series", "heatmap", "critical_path", "roofline")))
 
 
 def _telling(cause: CauseRecord, diagnosis: Diagnosis) -> str:
-    """Where only some ranks have the cause the ranks, where only some steps have it the steps, else its family's."""
-    if cause.ranks and set(cause.ranks) < set(diagnosis.run.ranks):
+    """Where few ranks have the cause the ranks, where few steps have it the steps, else the picture of its family."""
+    if 0 < len(cause.ranks) <= len(diagnosis.run.ranks) * FEW:
         return "heatmap"
-    if cause.steps and set(cause.steps) < set(diagnosis.run.steps) and len(cause.steps) < len(diagnosis.run.steps) / 2:
+    if 0 < len(cause.steps) <= len(diagnosis.run.steps) * FEW:
         return "series"
     return OF_FAMILY.get(cause.family, "breakdown")
 

@@ -153,6 +153,15 @@ def test_text_links_only_what_the_page_holds() -> None:
     ]  # fmt: skip
 
 
+def test_the_confidence_is_that_of_the_cause_in_the_headline_not_of_the_largest(demo: Diagnosis) -> None:
+    (cause,) = demo.causes
+    larger = cause.model_copy(update={"cause": "straggler", "mechanism": None, "confidence": 0.35, "evidence": ["E1"]})
+    text = render_html(demo.model_copy(update={"causes": [larger, cause]}), None)
+    assert "confidence 0.95 in heavy data transforms" in text
+    about_leads = demo.model_copy(update={"headline": "A step takes 108 ms [E1] on average."})
+    assert "confidence 0." not in render_html(about_leads, None).split("Where the time goes")[0]
+
+
 def one_step(demo: Diagnosis) -> Diagnosis:
     rows = [row for row in demo.breakdown if row.step in (None, 39) and row.rank == 0]
     return demo.model_copy(update={"breakdown": rows, "run": demo.run.model_copy(update={"steps": [39], "ranks": [0]})})

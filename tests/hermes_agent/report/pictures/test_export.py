@@ -37,13 +37,14 @@ def test_a_picture_is_titled_by_the_finding_of_the_diagnosis(demo: Diagnosis, de
     assert "<script" not in text
 
 
-def test_the_first_cause_chooses_the_picture(demo: Diagnosis) -> None:
+def test_the_cause_that_the_headline_names_chooses_the_picture(demo: Diagnosis) -> None:
     (cause,) = demo.causes
     assert most_telling(demo)[0] == "heatmap"  # rank 1 of two
 
     def first(**changed: object) -> str:
         return most_telling(demo.model_copy(update={"causes": [cause.model_copy(update=changed)]}))[0]
 
+    assert first(ranks=[0, 1], steps=demo.run.steps, family="io") == "breakdown"
     everywhere = {"ranks": demo.run.ranks, "steps": demo.run.steps}
     assert first(ranks=demo.run.ranks, steps=[41]) == "series"
     assert first(**everywhere, family="computation") == "roofline"
