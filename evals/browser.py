@@ -95,9 +95,10 @@ class Browser:
             self._devtools("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
 
     def requested(self) -> list[str]:
-        """The URLs requested since the last call."""
+        """The URLs that opened files requested since the last call, themselves included."""
         entries = [json.loads(each["message"])["message"] for each in self._log("performance")]
-        return [each["params"]["request"]["url"] for each in entries if each["method"] == "Network.requestWillBeSent"]
+        sent = [each["params"] for each in entries if each["method"] == "Network.requestWillBeSent"]
+        return [each["request"]["url"] for each in sent if each["documentURL"].startswith("file:")]
 
     def complaints(self) -> list[str]:
         """What the console of the page says since the last call."""

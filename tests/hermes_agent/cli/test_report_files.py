@@ -9,7 +9,9 @@ import pytest
 
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_run
+from hermes_agent.report.files import write_report
 from hermes_agent.report.pictures import offer
+from tools.errors import UsageError
 
 DIAGNOSE = ["diagnose", str(demo_run()), "--no-llm"]
 
@@ -41,7 +43,6 @@ def test_all_forms_are_written_and_nothing_else_stays(tmp_path: Path, capsys: py
         (["--html", "missing/report.html"], "there is no folder missing"),
         (["--picture", "series"], "add one of them"),
         (["--png", "a.png", "--picture", "roofline"], "There is no roofline of this run"),
-        (["--html", str(demo_run() / "rank0.pt.trace.json.gz")], "is a file of this run, which is never overwritten"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(
@@ -55,11 +56,18 @@ def test_what_cannot_be_written_is_one_sentence(
     assert {path.name for path in tmp_path.iterdir()} == {"folder"}
 
 
-def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_and_a_file_of_the_run_are_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert main([*DIAGNOSE, "--svg", "pipe"]) == 2
-    assert "is no plain file" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="is no plain file"):
+        write_report(tmp_path / "pipe", b"", [])
     assert (tmp_path / "pipe").is_fifo()
+    trace, link = tmp_path / "trace.json", tmp_path / "link.html"
+    trace.write_text("{}")
+    link.symlink_to(trace)
+    for target in (trace, link):
+        with pytest.raises(UsageError, match="is a file of this run, which is never overwritten"):
+            write_report(target, b"", [trace])
+    assert trace.read_text() == "{}"
 
 
 def test_without_the_extra_the_command_to_install_it_is_printed(
