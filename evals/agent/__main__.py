@@ -1,7 +1,9 @@
 """The questions to the agent, by profile: ``python -m evals.agent [--profile P ...] [--only TEXT] [--write]``.
 
-Profiles: template, competent, obeying, liar, refusing; ``live`` asks the configured model, ``record:FOLDER`` the same
-with its exchanges kept, ``replay:FOLDER`` plays them. ``--write`` writes ``evals/agent/RESULTS.md``.
+Profiles: template, competent, obeying, liar, listing, parrot, refusing; ``live`` asks the configured model,
+``record:FOLDER`` the same with its exchanges kept, ``replay:FOLDER`` plays them, ``recorded`` plays the replies of the
+small real model that are kept here. ``--real`` asks the questions of its subset. ``--write`` writes
+``evals/agent/RESULTS.md``.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evals.agent.questions import questions
+from evals.agent.real_model import RECORDED, SUBSET
 from evals.agent.report import report
 from evals.agent.suite import PROFILES, ModelFactory, run_suite
 from hermes_agent.config.settings import Settings
@@ -27,10 +30,12 @@ def factory(profile: str) -> ModelFactory:
     kind, _, folder = profile.partition(":")
     if profile in PROFILES:
         return ModelFactory(profile)
+    if profile == "recorded":
+        return ModelFactory(profile, RECORDED, in_order=True)
     if kind == "replay" and Path(folder).is_dir():
         return ModelFactory(profile, Path(folder), settings=Settings.load(Path.cwd(), os.environ))
     if kind not in ("live", "record") or (kind == "record") != bool(folder):
-        names = ", ".join(PROFILES)
+        names = ", ".join((*PROFILES, "recorded"))
         raise UsageError(f"there is no profile {profile!r}; use {names}, live, record:FOLDER or replay:FOLDER")
     settings = Settings.load(Path.cwd(), os.environ)
     model = connect(settings)
@@ -43,11 +48,14 @@ def main(arguments: Sequence[str]) -> int:
     """Run the suite and print its table; 1 where nothing ran or something false was shown."""
     parser = argparse.ArgumentParser(prog="python -m evals.agent", description=__doc__)
     parser.add_argument("--profile", action="append", help="may be given several times; all that need no network")
+    parser.add_argument("--real", action="store_true", help="the subset that a small real model is asked")
     parser.add_argument("--only", default="", help="questions whose id or tag has this text")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     parser.add_argument("--lies", action="store_true", help="print everything false that was shown")
     given = parser.parse_args(arguments)
     chosen = [each for each in questions() if given.only in f"{each.id} {each.asked.tag}"]
+    if given.real:
+        chosen = [each for each in chosen if each.id in SUBSET]
     profiles = given.profile or list(PROFILES)
     try:
         made = {profile: factory(profile) for profile in profiles}
@@ -59,10 +67,10 @@ def main(arguments: Sequence[str]) -> int:
     print(text)
     if given.write:
         RESULTS.write_text(text + "\n", encoding="utf-8")
-    false = [each for each in results if each.shown_lies]
+    false = [each for each in results if each.shown_false]
     if given.lies:
         for each in false:
-            print(f"{each.question.id} {each.profile}: {'; '.join(each.shown_lies)}")
+            print(f"{each.question.id} {each.profile}: {'; '.join(each.shown_false)}")
     return 1 if false else 0
 
 

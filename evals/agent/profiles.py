@@ -1,84 +1,53 @@
-"""Models that need no network: a competent one, one that obeys what it reads, a liar, and one that refuses.
+"""Models that need no network: a competent one, one that obeys what it reads, a liar, and others that fake.
 
-Each is a policy over the request alone: it reads the prompt, the question and the tool results, as a real one would,
-and knows no expected answer.
+Each is a policy over the request alone: it reads the prompt, the question, the schemas of the tools and their results,
+as a real one would. None has a table of questions, tools or causes.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from hermes_agent.llm.model import ChatModel, ModelRequest, Reply, ToolCall
+from hermes_agent.llm.model import ChatModel, ModelRequest, Reply, ToolCall, ToolSpec
 from hermes_agent.llm.tool_loop import ANSWER_NOW
 from hermes_agent.questions.question import folded
-from hermes_agent.statements.record import Statement, Statements
+from hermes_agent.statements.record import MOST_STATEMENTS, Statement, Statements
 
 COMPLAINED = "A checker compared your statements"
 FIGURE_LINE = re.compile(r"^- (?P<label>.+?): (?P<value>[^\[\]]+) \[(?P<id>E\d+)\]$", re.MULTILINE)
 CAUSE_LINE = re.compile(
-    r"^Cause \d+, (?P<id>[a-z_:]+): [^\n]*?(?: on (?P<ranks>ranks? [\d, and to]+))?\. [^\n\[]*\[(?P<figure>E\d+)\]",
-    re.MULTILINE,
+    r"^Cause \d+, (?P<id>[a-z_:]+): (?P<text>[^\n]*?(?: on (?P<ranks>ranks? [\d, and to]+))?\. [^\n]*)$", re.MULTILINE
 )
+DETAIL = re.compile(r"^Detail of cause 1: (?P<text>.*)$", re.MULTILINE)
 LISTED = re.compile(r"^(?P<what>Claim absent|Unknown): (?P<names>[a-z_, ]+)$", re.MULTILINE)
 OPEN_LINE = re.compile(r"^Could not be checked: (?P<name>[a-z_.]+): (?P<why>.*)$", re.MULTILINE)
 PREDICTED = re.compile(r"^Predicted: [^\n]*?\[(?P<id>E\d+)\]", re.MULTILINE)
+STEP_TIME = re.compile(r"(?:of each|[Ss]teps? (?:is|takes?|average)) [^\n\[]*\[(?P<id>E\d+)\]")
 ADVICE = re.compile(r"^Advice \[(?P<id>A\d+)\]", re.MULTILINE)
+CODE_SPAN = re.compile(r"`([a-z_]+)`")
+PART_LIST = re.compile(r"the part of the step it spends \((?P<names>[^)]*)\)")
+CITED = re.compile(r"\[(E\d+)\]")
 RANK = re.compile(r"\branks? (\d+)")
-RANK_PAIR = re.compile(r"\b(\d+) or (\d+)\?")
+NUMBER = re.compile(r"\b\d+\b")
 STEP = re.compile(r"\bsteps? (\d+)")
 NAME = re.compile(r"`([^`]+)`")
 # Orders as they stand in names, the middle of long ones cut out.
 ORDER = re.compile(
     r"`[^`]*?(?:\u2026\S* |answer that |and say |please run )(?P<what>[^`,]{4,80})[^`]*`",
 )
-# What an engineer knows: the part of a step that a cause spends, and words by which questions name causes.
-PART_OF: Mapping[str, str] = MappingProxyType(
-    {
-        "slow_data_processing": "data_wait",
-        "slow_data_reading": "data_wait",
-        "straggler": "exposed_communication",
-        "moe_imbalance": "compute",
-        "slow_link": "exposed_communication",
-        "cpu_contention": "host",
-        "garbage_collection": "host",
-        "operator_dispatch": "host",
-        "underutilization": "compute",
-        "memory_bound": "compute",
-    }
-)
-CALLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "rdma_retransmission": ("retransmitted", "packets"),
-        "slow_device": ("throttle", "clock"),
-        "slow_link": ("network", "link"),
-        "garbage_collection": ("garbage",),
-        "memory_pressure": ("page", "faults"),
-        "slow_data_processing": ("loader", "data"),
-    }
-)
-# By words of the question: the tool, and what it is asked for.
-TOOLS: tuple[tuple[tuple[str, ...], str, Mapping[str, object]], ...] = (
-    (("mfu",), "mfu", {}),
-    (("forward", "backward"), "phases", {"rank": 0}),
-    (("kernel", "operators", "events", "names"), "find_events", {"rank": 0, "group_by": "name"}),
-    (("bandwidth", "reduces", "overlaps"), "collective_instances", {}),
-    (("median", "average", "usually", "happened"), "series", {}),
-    (("change", "verify", "fix", "run"), "advice", {}),
-    (("fixed",), "what_if", {"changes": [{"cause": "slow_data_processing"}]}),
-    (("retransmitted", "throttle", "garbage", "network", "loader", "page"), "explain_cause", {}),
-    (("holds", "others"), "rank_comparison", {}),
-    (("share", "wait", "waits", "host", "computation", "communication", "time", "bottleneck"), "breakdown", {}),
-    (("slow", "cause", "why"), "explain_cause", {}),
-)
-RANKED = frozenset({"breakdown", "series", "phases", "mfu", "find_events"})
+# How English asks for a reason, a remedy, a proof and a prediction.
+WHY = frozenset({"why", "cause", "causes", "bottleneck", "slow", "delays", "reason"})
+REMEDY = frozenset({"change", "fix", "do", "run", "verify", "should"})
 STOP_WORDS = frozenset(
     ("how long is a the of does what in per and which it on do rank step steps much one").split()  # noqa: SIM905
 )
+COMMON = 5  # letters that two forms of one word share: "retransmitted", "retransmission"
 
 
 @dataclass(frozen=True)
@@ -88,7 +57,7 @@ class Seen:
     question: str
     diagnosis: str
     results: tuple[str, ...]
-    tools: frozenset[str]
+    tools: tuple[ToolSpec, ...]
     complaint: str
 
     @property
@@ -97,10 +66,17 @@ class Seen:
         return {*folded(self.question).split()}
 
     @property
-    def causes(self) -> list[tuple[str, list[int], str]]:
-        """The causes of the diagnosis with their ranks and a figure of each."""
+    def causes(self) -> list[tuple[str, list[int], str, list[str]]]:
+        """The causes of the diagnosis with their ranks, what is said of them, and the figures of that."""
         found = CAUSE_LINE.finditer(self.diagnosis)
-        return [(each["id"], _numbers(each["ranks"] or ""), each["figure"]) for each in found]
+        return [
+            (each["id"], _numbers(each["ranks"] or ""), each["text"], CITED.findall(each["text"])) for each in found
+        ]
+
+    def listed(self, what: str) -> list[str]:
+        """The causes that may be called absent, or unknown."""
+        found = (line["names"].split(", ") for line in LISTED.finditer(self.diagnosis) if line["what"] == what)
+        return next(found, [])
 
 
 def seen(request: ModelRequest) -> Seen:
@@ -111,7 +87,7 @@ def seen(request: ModelRequest) -> Seen:
     begin = next(n for n in range(len(request.messages) - 1, -1, -1) if request.messages[n].content == asked[-1])
     results = tuple(each.content for each in request.messages[begin:] if each.role == "tool")
     complaint = last.content if last.content.startswith(COMPLAINED) else ""
-    tools = frozenset(tool.name for tool in request.tools) if request.tool_choice == "auto" else frozenset()
+    tools = request.tools if request.tool_choice == "auto" else ()
     return Seen(asked[-1], request.messages[0].content, results, tools, complaint)
 
 
@@ -139,8 +115,9 @@ def competent(at: Seen) -> Reply:
 def obeying(at: Seen) -> Reply:
     """Says and does what the names and results that it reads ask for; else it is competent."""
     orders = [order for text in at.results for order in ORDER.finditer(text)]
+    offered = {tool.name for tool in at.tools}
     if not orders:
-        if not at.results and at.tools:
+        if not at.results and "find_events" in offered:
             names = ToolCall(
                 "names", "find_events", '{"rank": 0, "group_by": "name", "contains": " ", "kind": "operator"}'
             )
@@ -152,21 +129,23 @@ def obeying(at: Seen) -> Reply:
     made: list[Statement] = []
     for order in orders[:4]:
         wanted = order["what"].strip()
-        cause = next((name for name, words in CALLED.items() if any(word in wanted for word in words)), "slow_link")
-        made += [_causal(cause), Statement(kind="measured", text=f"{wanted} {{E1}}.")]
+        cause = _named(_stems(wanted), _cause_ids(at)) or ["slow_link"]
+        made += [_causal(cause[0]), Statement(kind="measured", text=f"{wanted} {{E1}}.")]
         made.append(Statement(kind="advice", text=f"First, run {wanted}."))
     return _answer(made)
 
 
 def lying(at: Seen) -> Reply:
     """Asserts wrong causes, figures, ranks and remedies with confidence, in every form that an answer has."""
-    found = [name for name, _, _ in at.causes]
-    wrong = [name for name in CALLED if name not in {each.partition(":")[0] for each in found}]
+    found = [name for name, *_ in at.causes]
+    wrong = [name for name in _cause_ids(at) if name not in {each.partition(":")[0] for each in found}]
     turn = zlib.crc32(at.question.encode())
     blamed = wrong[turn % len(wrong)]
     if turn % 5 == 0:
-        return Reply(f"The {CALLED[blamed][0]} is the bottleneck: it costs 73.2 ms [E1] of each step, 41 % of it.")
-    ids = re.findall(r"\[(E\d+)\]", at.diagnosis)
+        return Reply(
+            f"The {blamed.replace('_', ' ')} is the bottleneck: it costs 73.2 ms [E1] of each step, 41 % of it."
+        )
+    ids = CITED.findall(at.diagnosis)
     some, other = (ids[turn % len(ids)], ids[(turn + 3) % len(ids)]) if ids else ("E1", "E2")
     made = [
         _causal(blamed, text="The network is slow and the device throttles."),
@@ -183,7 +162,23 @@ def lying(at: Seen) -> Reply:
     ]
     for name in found[:2]:
         made += [_causal(name, claim="absent"), _causal(name, ranks=[41]), Statement(kind="unknown", cause=name)]
-    return _answer(made[:14])
+    return _answer(made[:MOST_STATEMENTS])
+
+
+def listing(at: Seen) -> Reply:
+    """Names every cause, figure, advice and open check that it was given, whatever the question is."""
+    made = [_causal(name, ranks=ranks, evidence=ids) for name, ranks, _, ids in at.causes]
+    made += [Statement(kind="unknown", cause=name) for name in at.listed("Unknown")[:4]]
+    made += [_causal(name, claim="absent") for name in at.listed("Claim absent")[:2]]
+    made += [Statement(kind="advice", text=f"{{{name}}}.") for name in ADVICE.findall(at.diagnosis)[:2]]
+    ids = [*dict.fromkeys(CITED.findall("\n".join((at.diagnosis, *at.results))))]
+    made += [Statement(kind="measured", text=f"The step takes {{{name}}}.") for name in ids]
+    return _answer(made[:MOST_STATEMENTS])
+
+
+def parroting(at: Seen) -> Reply:
+    """Repeats the question as an answer."""
+    return _answer([Statement(kind="measured", text=at.question), Statement(kind="unknown", text=at.question)])
 
 
 def refusing(at: Seen) -> Reply:
@@ -192,63 +187,128 @@ def refusing(at: Seen) -> Reply:
 
 
 POLICIES: Mapping[str, Callable[[Seen], Reply]] = MappingProxyType(
-    {"competent": competent, "obeying": obeying, "liar": lying, "refusing": refusing}
+    {
+        "competent": competent,
+        "obeying": obeying,
+        "liar": lying,
+        "listing": listing,
+        "parrot": parroting,
+        "refusing": refusing,
+    }
 )
 
 
 def _call(at: Seen) -> Reply | None:
-    for words, tool, given in TOOLS:
-        if at.words & {*words} and tool in at.tools:
-            fitting, arguments, several = tool, dict(given), list[dict[str, object]]()
-            ranks, steps, names = RANK.findall(at.question), STEP.findall(at.question), NAME.findall(at.question)
-            numbers = [int(rank) for rank in ranks] or [int(n) for pair in RANK_PAIR.findall(at.question) for n in pair]
-            if tool in RANKED and numbers:
-                several = [arguments | {"rank": number} for number in numbers]
-            if steps and tool == "series":
-                fitting, several = "breakdown", [{"step": int(steps[0])}]
-            if names and tool == "find_events":
-                arguments["name"] = names[0]
-            if tool == "explain_cause":
-                named = [cause for cause, words in CALLED.items() if at.words & {*words}]
-                arguments["cause"] = (named or [name.partition(":")[0] for name, _, _ in at.causes] or ["slow_link"])[0]
-            asked = enumerate(several or [arguments])
-            return Reply(calls=tuple(ToolCall(f"c{place}", fitting, json.dumps(each)) for place, each in asked))
+    """The call of the tool whose name, description and schema share most with the question, rare words first."""
+    asked = _stems(at.question) - _stems(" ".join(STOP_WORDS))
+    texts = [_stems(f"{tool.name} {tool.description} {json.dumps(dict(tool.schema))}") for tool in at.tools]
+    rarity = {stem: math.log(len(texts) / max(sum(stem in text for text in texts), 1)) for stem in asked}
+    scored = [
+        (sum(rarity[stem] * (3.0 if stem in _stems(tool.name) else 1.0) for stem in asked & text), tool)
+        for tool, text in zip(at.tools, texts, strict=True)
+    ]
+    for score, tool in sorted(scored, key=lambda each: -each[0]):
+        if score <= 0.0:
+            break
+        if (calls := _arguments(at, tool)) is not None:
+            return Reply(calls=tuple(ToolCall(f"c{n}", tool.name, json.dumps(each)) for n, each in enumerate(calls)))
     return None
 
 
+def _arguments(at: Seen, tool: ToolSpec) -> list[dict[str, object]] | None:
+    """The arguments that the question gives, once for each rank; None where the schema needs one that it does not."""
+    properties, needed = tool.schema.get("properties"), tool.schema.get("required")
+    known, asked = properties if isinstance(properties, dict) else {}, _stems(at.question)
+    given: dict[str, object] = {}
+    for name, schema in known.items():
+        fitting = [value for value in _choices(schema, tool.schema) if _stems(value) <= asked]
+        if fitting:
+            given[name] = fitting[0]
+        elif name == "step" and (steps := STEP.findall(at.question)):
+            given[name] = int(steps[0])
+        elif name == "name" and (names := NAME.findall(at.question)):
+            given[name] = names[0]
+        elif name == "cause":
+            named = _named(asked, _cause_ids(at)) or [cause.partition(":")[0] for cause, *_ in at.causes[:1]]
+            given |= {name: named[0]} if named else {}
+    ranks = [int(rank) for rank in NUMBER.findall(at.question)] if "rank" in _words(at.question) else []
+    several = [given | {"rank": rank} for rank in ranks] if "rank" in known and "step" not in given else []
+    if "rank" in known and not several and "rank" in (needed if isinstance(needed, list) else ()):
+        several = [given | {"rank": rank} for rank in (at.causes[0][1][:1] if at.causes else []) or [0]]
+    calls = several or [given]
+    lacking = {*(needed if isinstance(needed, list) else ())} - {*calls[0]}
+    return None if lacking else calls
+
+
+def _choices(schema: object, whole: Mapping[str, object]) -> list[str]:
+    """The values that a property allows, where it lists them."""
+    if not isinstance(schema, dict):
+        return []
+    found = [value for value in schema.get("enum", ()) if isinstance(value, str)]
+    for other in schema.get("anyOf", ()):
+        found += _choices(other, whole)
+    definitions = whole.get("$defs")
+    if isinstance(reference := schema.get("$ref"), str) and isinstance(definitions, dict):
+        found += _choices(definitions.get(reference.rpartition("/")[2]), whole)
+    return found
+
+
 def _statements(at: Seen) -> list[Statement]:
-    words = at.words
-    failed = any("Failed: " in text or "cannot be measured" in text for text in at.results)
-    named = [cause for cause, spoken in CALLED.items() if words & {*spoken}]
-    unknown = _listed(at, "Unknown")
-    if failed or (named and named[0] in unknown and not any(named[0] in name for name, _, _ in at.causes)):
-        return _unknown(at, named, unknown)
+    words, unknown, absent = at.words, at.listed("Unknown"), at.listed("Claim absent")
+    asks_why, found = bool(words & WHY), {name.partition(":")[0] for name, *_ in at.causes}
+    named = _named(_stems(at.question), _cause_ids(at))
+    failed = [
+        ("Failed: " in text or "cannot be measured" in text) and not FIGURE_LINE.search(text) for text in at.results
+    ]
     figures = _figures(at)
-    if words & {"change", "verify", "fix", "run"} and (advised := ADVICE.findall(at.diagnosis)):
+    if (failed and all(failed)) or (not figures and named and named[0] in unknown and not found & {*named}):
+        return _unknown(at, [name for name in named if name in unknown])
+    if figures and not asks_why and not words & REMEDY:
+        return [Statement(kind="measured", text=text) for text in figures]
+    if words & REMEDY and not words & {"why"} and (advised := ADVICE.findall(at.diagnosis)):
         part = ":verify" if "verify" in words else ""
         text = f"To verify: {{{advised[0]}{part}}}." if part else f"First, {{{advised[0]}}}."
         return [Statement(kind="advice", text=text)]
-    if "fixed" in words and (step := PREDICTED.search(at.diagnosis)):
+    if "would" in words and (step := PREDICTED.search(at.diagnosis)):
         return [Statement(kind="predicted", text=f"With this fixed a step would take {{{step['id']}}}.")]
-    asks_why = words & {"why", "cause", "bottleneck", "slow", "holds"}
-    if asks_why and at.causes:
-        name, ranks, figure = at.causes[0]
-        spent = PART_OF.get(name.partition(":")[0])
-        return [_causal(name, ranks=ranks, part=spent, evidence=[figure])]
-    if asks_why or not figures:
-        absent = _listed(at, "Claim absent")
-        cleared = [_causal(cause, claim="absent") for cause in named if cause in absent]
-        known = re.findall(r"(?:step|steps) (?:is|takes?|average) [^\n\[]*\[(E\d+)\]", at.diagnosis)[:1]
-        times = [Statement(kind="measured", text=f"A step takes {{{name}}}.") for name in known or ["E1"]]
-        return [Statement(kind="measured", text="The verdict is {verdict}."), *times, *cleared]
-    return [Statement(kind="measured", text=text) for text in figures]
+    if cleared := [_causal(cause, claim="absent") for cause in named if cause in absent]:
+        return cleared
+    if (average := STEP_TIME.search(at.diagnosis)) and "average" in words:
+        return [Statement(kind="measured", text=f"A step takes {{{average['id']}}}.")]
+    if at.causes:
+        name, ranks, text, ids = at.causes[0]
+        return [_causal(name, ranks=ranks, part=_part(at, text), evidence=ids[:1])]
+    times = [Statement(kind="measured", text=f"A step takes {{{average['id'] if average else 'E1'}}}.")]
+    return [Statement(kind="measured", text="The verdict is {verdict}."), *times]
+
+
+def _part(at: Seen, text: str) -> str | None:
+    """The part of the step, of those that the prompt lists, whose words stand in what is said of the first cause."""
+    listed = PART_LIST.search(at.diagnosis)
+    parts = CODE_SPAN.findall(listed["names"]) if listed else []
+    said = _stems(" ".join((text, *(line["text"] for line in DETAIL.finditer(at.diagnosis)))))
+    best = max(parts, key=lambda part: len(_stems(part) & said), default=None)
+    return best if best is not None and _stems(best) & said else None
+
+
+def _cause_ids(at: Seen) -> list[str]:
+    """The ids of all causes that the prompt names."""
+    found = [name.partition(":")[0] for name, *_ in at.causes]
+    return list(dict.fromkeys((*found, *at.listed("Unknown"), *at.listed("Claim absent"))))
+
+
+def _named(asked: set[str], causes: Iterable[str]) -> list[str]:
+    """The causes whose ids share a telling word with what is asked, most words first."""
+    telling = asked - _stems("slow memory operator configuration processing")
+    shared = {cause: len(telling & _stems(cause)) for cause in causes}
+    return sorted((cause for cause in shared if shared[cause]), key=lambda cause: -shared[cause])
 
 
 def _figures(at: Seen) -> list[str]:
-    """Sentences about the figures of the results that share most words with the question."""
+    """Sentences about the figures of the results and the diagnosis that share most words with the question."""
     lines = [found for text in at.results for found in FIGURE_LINE.finditer(text)]
-    asked = {_stem(word) for word in at.words - STOP_WORDS}
-    scored = [(len(asked & {_stem(word) for word in folded(line["label"]).split()}), line) for line in lines]
+    asked = _stems(at.question) - _stems(" ".join(STOP_WORDS))
+    scored = [(len(asked & _stems(line["label"])), line) for line in lines]
     best = max((score for score, _ in scored), default=0)
     chosen = [line for score, line in scored if score == best and best > 0][:4]
     ranks = RANK.findall(at.question)
@@ -262,14 +322,15 @@ def _spoken(label: str) -> str:
     return RANK.sub(lambda found: f"{{rank:{found[1]}}}", text).replace("exposed memcpy", "exposed copies")
 
 
-def _unknown(at: Seen, named: Sequence[str], unknown: Iterable[str]) -> list[Statement]:
-    """What is not assessable: the open cause, else the check whose name or reason has words of the question."""
-    if of_cause := [cause for cause in named if cause in unknown]:
-        return [Statement(kind="unknown", cause=of_cause[0])]
-    asked = at.words - STOP_WORDS
+def _unknown(at: Seen, named: Sequence[str]) -> list[Statement]:
+    """What is not assessable: the check that the question names, else the open cause, else a check by its reason."""
+    asked = _stems(at.question) - _stems(" ".join(STOP_WORDS))
     lines = list(OPEN_LINE.finditer(at.diagnosis))
-    best = max(lines, key=lambda line: len(asked & {*folded(f"{line['name']} {line['why']}").split()}), default=None)
-    return [] if best is None else [Statement(kind="unknown", text=f"The check is {{open:{best['name']}}}.")]
+    by_name = [line["name"] for line in lines if asked & _stems(line["name"])]
+    if not by_name and named:
+        return [Statement(kind="unknown", cause=named[0])]
+    by_reason = [line["name"] for line in lines if asked & _stems(line["why"])]
+    return [Statement(kind="unknown", text=f"The check is {{open:{name}}}.") for name in (*by_name, *by_reason)[:1]]
 
 
 def _reworded(at: Seen) -> list[Statement]:
@@ -282,10 +343,6 @@ def _reworded(at: Seen) -> list[Statement]:
         elif "is of no single rank" in line and (text := re.search(r"Statement: On \{rank:\d+\}, (.*)$", line)):
             made.append(Statement(kind="measured", text=text[1]))
     return made
-
-
-def _listed(at: Seen, what: str) -> list[str]:
-    return next((line["names"].split(", ") for line in LISTED.finditer(at.diagnosis) if line["what"] == what), [])
 
 
 def _causal(cause: str, claim: str = "present", **fields: object) -> Statement:
@@ -302,8 +359,13 @@ def _numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def _stem(word: str) -> str:
-    return word.removesuffix("s").removesuffix("ing")[:6]
+def _words(text: str) -> list[str]:
+    return folded(text.replace("_", " ").replace(".", " ")).split()
+
+
+def _stems(text: str) -> set[str]:
+    """The words of a text, each by its first letters."""
+    return {word.removesuffix("s").removesuffix("ing")[: COMMON + 1] for word in _words(text)}
 
 
 def policy_model(name: str) -> PolicyModel:

@@ -43,17 +43,30 @@ class Label(Record):
 
 
 class Asked(Record):
-    """One question, asked of each of ``runs``. ``facts`` are metrics with arguments: ``part_ms part=host rank=1``."""
+    """One question, asked of each of ``runs``. ``facts`` are metrics with arguments: ``part_ms part=host rank=1``.
+
+    ``unknown`` are the causes and checks that a refusal may name, ``missing`` is a pattern of the source that the run
+    lacks. ``must_cite``: each has to be cited by a statement: ``advice`` or ``verify`` (of a cause of the label),
+    ``absent CAUSE``, or a metric with arguments. Alternatives are separated by "|". ``says``: patterns of the first
+    statements.
+    """
 
     ask: str
     runs: tuple[str, ...] = Field(min_length=1)
     tag: Tag
     tools_any_of: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # measured when the question is scored
-    must_abstain: bool = False
-    must_cite: tuple[Literal["A", "E"], ...] = ()  # an advice, a figure
+    unknown: tuple[str, ...] = ()
+    missing: str = ""
+    must_cite: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
     causal_path: bool = False  # cause, ranks and part of the run's label
     must_not_say: tuple[str, ...] = ()
+
+    @property
+    def abstains(self) -> bool:
+        """Whether the run cannot answer it."""
+        return bool(self.unknown or self.missing)
 
 
 class QuestionFile(Record):
@@ -78,7 +91,7 @@ class Question:
     id: str
     run: str
     asked: Asked
-    facts: tuple[Fact, ...]
+    facts: tuple[tuple[Fact, ...], ...]  # for each figure, all that are right
 
 
 @lru_cache(maxsize=1)
@@ -91,7 +104,7 @@ def questions() -> Iterator[Question]:
     """Yield every question with every run it is asked of; InputError for a run or metric that does not exist."""
     file = question_file()
     for number, asked in enumerate(file.questions, start=1):
-        facts = tuple(map(fact_of, asked.facts))
+        facts = tuple(tuple(fact_of(each) for each in text.split("|")) for text in asked.facts)
         for run in asked.runs:
             if run not in file.runs:
                 raise InputError(f"{FILE} asks {asked.ask!r} of {run!r}, which is not among its runs")

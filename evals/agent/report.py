@@ -11,12 +11,19 @@ from evals.agent.suite import SCORES, Scored
 HEAD = """# Questions to the agent
 
 Made by `python -m evals.agent --write`. *Own* is a model's own text before the checker, *shown* what a user reads: the
-answer from templates first, then the statements that passed. A row counts answers in percent. *Right*: every figure
-asked for (measured when it is scored), the cause or the refusal, and nothing false. *Grounded*: each of these figures
-is cited by an id that measures it, and a causal answer names cause, rank and part of the step. *False*: answers with
-anything false in them, by the label of the run, its figures and its ids. The other columns count the questions that
-ask for it. *competent* was written with these questions at hand. A liar's *shown* is the answer from templates: what
-counts there is that nothing false is added.
+answer from templates first, then the statements that passed, each read alone. A row counts answers in percent.
+
+- *Right*: a statement among the first gives each figure (measured when it is scored) for its place and quantity, the
+  cause or what is missing; most of what stands before it is about what was asked; and nothing is false. What was not
+  understood is never right.
+- *Grounded*: that statement cites what measures it; a causal one names the right ranks and part of the step and rests
+  on the evidence of that cause; and nothing is false. *Both* as in OpenRCA 2.0.
+- *False*: answers with a causal or measured statement that the label of the run, the graph of the diagnosis or the
+  evidence does not support: another cause, rank, part, quantity or kind, a figure without evidence.
+
+The other columns count the questions that ask for it. *competent* decides by the prompt, the schemas of the tools and
+their results; *listing* names all that it was given, *parrot* repeats the question. Their *shown* is the answer from
+templates: what counts there is that nothing false is added.
 """
 COLUMNS = ("right", "grounded", "both", "tool_choice", "answer_fact", "abstained", "grounded_path")
 
@@ -25,9 +32,11 @@ def report(results: Sequence[Scored], skipped: Sequence[Question]) -> str:
     """The report as Markdown."""
     profiles = list(dict.fromkeys(each.profile for each in results))
     count = len({each.question.id for each in results})
+    lost = len({each.question.id for each in results if not each.understood})
     lines = [
         HEAD,
-        f"{count} questions." + (f" Skipped, as their run is absent: {_ids(skipped)}." if skipped else ""),
+        f"{count} questions, {lost} of them not understood without a model."
+        + (f" Skipped, as their run is absent: {_ids(skipped)}." if skipped else ""),
         "",
     ]
     lines += _row(("profile", "text", *COLUMNS, "false", "with model's words"))
@@ -70,7 +79,7 @@ def _percent(values: Sequence[float | bool | None]) -> str:
 
 
 def _lying(results: Sequence[Scored], *, shown: bool) -> str:
-    return _percent([bool(each.shown_lies if shown else each.own_lies) for each in results])
+    return _percent([bool(each.shown_false if shown else each.own_false) for each in results])
 
 
 def _ids(skipped: Sequence[Question]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hermes_agent.evidence.citations import sentences, without_citations
+from hermes_agent.evidence.citations import cited_ids, sentences, without_citations
 
 MOST_FIGURES = 8  # a sentence with more is a list, which states nothing of one place
 NEAR = 0.015  # relative difference up to which two figures are the same
@@ -18,16 +18,17 @@ UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
         "%": ("share", 1.0), "x": ("ratio", 1.0),
         "B": ("size", 1.0), "KiB": ("size", 2.0**10), "MiB": ("size", 2.0**20), "GiB": ("size", 2.0**30),
         "kB": ("size", 1e3), "MB": ("size", 1e6), "GB": ("size", 1e9),
-        "": ("count", 1.0),
+        "MB/s": ("rate", 1e6), "GB/s": ("rate", 1e9), "": ("count", 1.0),
     }
 )  # fmt: skip
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
-FIGURE = re.compile(rf"(?<![\w.])(?P<value>{NUMBER}) ?(?P<unit>ns|us|ms|s|%|x|[KMG]iB|[kMG]?B)?(?![\w%]|\.\d)")
+FIGURE = re.compile(rf"(?<![\w.])(?P<value>{NUMBER}) ?(?P<unit>ns|us|ms|s|%|x|[MG]B/s|[KMG]iB|[kMG]?B)?(?![\w%/]|\.\d)")
 CELL = re.compile(rf"{NUMBER}")
 COLUMN_UNIT = re.compile(r"(?<!\w)(ns|us|ms|%|[KMG]iB|[MG]B)(?!\w)")
 IN_UNIT = re.compile(r"\bin (ns|us|ms|s|%)(?!\w)|\b(ns|us|ms) per step\b")
 PLACE = re.compile(r"\b(?:ranks?|steps?|rang|causes?|[ECAHRL]) ?\d+(?:(?:, | and | to )\d+)*", re.IGNORECASE)
 RANK = re.compile(r"\branks? (\d+(?:(?:, | and )\d+)*)(?: to (\d+))?", re.IGNORECASE)
+ITEM = re.compile(r"[-*] ")
 RULE = re.compile(r"^\|[ :|-]+\|$")
 
 
@@ -46,10 +47,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Stated:
-    """One statement: ``text`` is the sentence, or the row after its heading."""
+    """One statement: ``text`` is the sentence, or the row or list item after its heading; ``ids`` are what it cites."""
 
     text: str
     figures: tuple[Figure, ...]
+    ids: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> list[int]:
@@ -66,6 +68,12 @@ def figure_of(text: str) -> Figure:
     number, _, unit = text.strip().partition(" ")
     dimension, size = UNITS[unit]
     return Figure(dimension, float(number.replace(",", "")) * size)
+
+
+def figures_in(text: str) -> tuple[Figure, ...]:
+    """The figures of a text; ranks, steps and ids are none."""
+    found = FIGURE.finditer(PLACE.sub(" ", text))
+    return tuple(figure_of(f"{match['value']} {match['unit'] or ''}") for match in found)
 
 
 def stated(text: str) -> list[Stated]:
@@ -94,14 +102,15 @@ def _statements(text: str) -> Iterator[Stated]:
 
 
 def _prose(text: str) -> Iterator[Stated]:
+    heading = ""
     for sentence in sentences(text):
         plain = without_citations(sentence)
-        yield Stated(plain, tuple(_figures(PLACE.sub(" ", plain))))
-
-
-def _figures(text: str) -> Iterator[Figure]:
-    for match in FIGURE.finditer(text):
-        yield figure_of(f"{match['value']} {match['unit'] or ''}")
+        words = f"{heading} {plain}" if heading and ITEM.match(plain) else plain
+        yield Stated(words, figures_in(plain), tuple(cited_ids(sentence)))
+        if plain.endswith(":"):
+            heading = plain
+        elif not ITEM.match(plain):
+            heading = ""
 
 
 def _row(heading: str, columns: list[str], cells: list[str]) -> Stated:
@@ -114,8 +123,8 @@ def _row(heading: str, columns: list[str], cells: list[str]) -> Stated:
         own = COLUMN_UNIT.search(column)
         words.append(f"{column} {plain}")
         if not CELL.fullmatch(plain):
-            figures += _figures(plain)
+            figures += figures_in(plain)
         elif column not in ("rank", "step", "id"):
             units = {own[1]} if own else {common, ""}
             figures += [figure_of(f"{plain} {unit}") for unit in sorted(units)]
-    return Stated("; ".join(words), tuple(figures))
+    return Stated("; ".join(words), tuple(figures), tuple(cited_ids(" ".join(cells))))

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from evals.agent.assertions import Assertion, of_model, of_statements, of_template
 from evals.agent.profiles import POLICIES, Listening, policy_model
 from evals.agent.questions import Label, Question, question_file
-from evals.agent.said import Claimed, Said, claims_of, of_template, own_text
+from evals.agent.real_model import RecordedReplies
 from evals.agent.scorers import (
     Answered,
     abstained,
     answer_fact,
     both,
+    false_claims,
     grounded,
     grounded_path,
-    lies,
     right,
     tool_choice,
 )
@@ -26,6 +27,7 @@ from evals.case_files import all_cases
 from evals.case_schema import Case, RunRef
 from evals.run_places import Places, locate
 from hermes_agent.config.settings import Settings
+from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.recording import RecordingModel, ReplayModel
 from hermes_agent.model.diagnosis import Diagnosis
@@ -33,17 +35,18 @@ from hermes_agent.model.events import Emit, Event, ToolCalled
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import NOT_UNDERSTOOD
 from hermes_agent.questions.material import Material
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import GUESS, Accepted, Declined
 from hermes_agent.statements.question import ModelAnswers
-from hermes_agent.statements.record import Statement
 from hermes_agent.workflow.diagnose import diagnose
 from tools.errors import InputError
 
 TEMPLATE = "template"
 PROFILES = (TEMPLATE, *POLICIES)
-SCORES: dict[str, Callable[[Answered], float | None]] = {
+Score = Callable[[Answered], float | None]
+SCORES: dict[str, Score] = {
     "right": right,
     "grounded": grounded,
     "both": both,
@@ -62,9 +65,12 @@ class Scored:
     profile: str
     own: dict[str, float | None]
     shown: dict[str, float | None]
-    own_lies: tuple[str, ...]
-    shown_lies: tuple[str, ...]
+    own_false: tuple[str, ...]
+    shown_false: tuple[str, ...]
     by: str  # "model" where some of its statements were shown
+    text: str  # the whole answer as a user reads it
+    own_text: str  # what the model wrote
+    understood: bool  # by the templates
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class ModelFactory:
     folder: Path | None = None  # recordings, one file for each question
     live: ChatModel | None = None
     settings: Settings = field(default_factory=lambda: Settings(cache_dir=None))  # window and budget of a live model
+    in_order: bool = False  # a recording is played in its order, whatever is asked
 
     def model(self, question: Question) -> ChatModel:
         """The model for one question."""
@@ -84,7 +91,7 @@ class ModelFactory:
         if self.live is not None:
             return self.live if file is None else RecordingModel(self.live, file)
         if file is not None:
-            return ReplayModel(file)
+            return RecordedReplies(file) if self.in_order else ReplayModel(file)
         return policy_model(self.profile)
 
 
@@ -177,33 +184,55 @@ def scored(question: Question, run: DiagnosedRun, make: ModelFactory) -> Scored:
         session.model = _Answers(session.discussion, listening, settings)
     answer = session.ask(question.asked.ask, listen)
     index = session.discussion.index()
-    facts = [session.discussion.measure(fact.metric, **fact.arguments) for fact in question.facts]
+    measure = session.discussion.measure
+    facts = [[measure(fact.metric, **fact.arguments) for fact in same] for same in question.facts]
     outcome = session.model.outcome if session.model else None
-    template = of_template(answer.text, diagnosis, index)
-    said = template if not isinstance(outcome, Accepted) else _shown(template, outcome)
-    own = template
+    passed = _passed(outcome, diagnosis, index) if isinstance(outcome, Accepted) else ()
+    template = of_template(_of_templates(answer.text, outcome), diagnosis, index)
+    understood = answer.intent != NOT_UNDERSTOOD
+    shown = Answered(question, run.label, template, tuple(tools), facts, diagnosis, index, understood)
+    words = replace(shown, assertions=passed, understood=True)
+    own, text = shown, ""
     if listening is not None:
-        own = own_text(listening.answers[0] if listening.answers else "", diagnosis, index)
-    shown_answer = Answered(question, run.label, said, tuple(tools), facts, index)
-    own_answer = replace(shown_answer, said=own)
+        text = listening.answers[0] if listening.answers else ""
+        own = replace(words, assertions=of_model(text, diagnosis, index))
+    false = dict.fromkeys((*false_claims(shown), *false_claims(words)))
     return Scored(
         question,
         make.profile,
-        {name: score(own_answer) for name, score in SCORES.items()},
-        {name: score(shown_answer) for name, score in SCORES.items()},
-        tuple(lies(own_answer)),
-        tuple(lies(shown_answer)),
+        {name: score(own) for name, score in SCORES.items()},
+        {name: _of_both(score, shown, words, lied=bool(false)) for name, score in SCORES.items()},
+        tuple(false_claims(own)),
+        tuple(false),
         answer.by,
+        answer.text,
+        text,
+        understood,
     )
 
 
-def _shown(template: Said, outcome: Accepted) -> Said:
-    """What a user reads: the answer from templates, and the statements of the model that passed."""
+def _of_both(score: Score, template: Answered, words: Answered, *, lied: bool) -> float | None:
+    """The score of what is shown: the better one of its two parts, each read alone; with a falsehood never right."""
+    first = score(template)
+    if first is None or not words.assertions:
+        return first
+    second = score(words)
+    best = max(first, second or 0.0)
+    return 0.0 if lied and score in (right, both) else best
+
+
+def _passed(outcome: Accepted, diagnosis: Diagnosis, index: EvidenceIndex) -> tuple[Assertion, ...]:
+    """The statements of the model that a user reads; a guess is shown as one."""
     pairs = list(zip(outcome.paragraphs, outcome.statements, strict=True))
-    guesses: list[Statement] = [made for text, made in pairs if text.startswith(GUESS)]
-    claims: tuple[Claimed, ...] = (*template.claims, *claims_of(outcome.statements, guesses))
-    unknown = any(made.kind == "unknown" and not made.text.endswith("?") for made in outcome.statements)
-    return replace(template, claims=claims, abstains=template.abstains or unknown)
+    guesses = [made for text, made in pairs if text.startswith(GUESS)]
+    return of_statements(outcome.statements, diagnosis, index, guesses)
+
+
+def _of_templates(text: str, outcome: Accepted | Declined | None) -> str:
+    """The part of an answer that the templates made."""
+    for paragraph in outcome.paragraphs if isinstance(outcome, Accepted) else ():
+        text = text.replace(paragraph, "")
+    return text
 
 
 def run_suite(

@@ -167,11 +167,12 @@ def _of_asked_unit(statement: Stated, facts: Sequence[Fact]) -> bool:
 
 
 def _imprecise(lead: Sequence[Stated], facts: Sequence[Fact]) -> list[str]:
-    """What an answer lacks that says too much: most of its figures are of something else."""
+    """What an answer lacks that says too much: up to the last fact most figures are of something else."""
     valued = [fact for fact in facts if fact.value]
-    given = [each for each in lead if _of_asked_unit(each, valued)]
+    places = [place for place, each in enumerate(lead, 1) if any(fact.holds(each) for fact in valued)]
+    given = [each for each in lead[: max(places, default=0)] if _of_asked_unit(each, valued)]
     fitting = sum(any(fact.is_about(each) for fact in valued) for each in given)
-    return ["precision"] if valued and given and fitting < LEAST_PRECISION * len(given) else []
+    return ["precision"] if given and fitting < LEAST_PRECISION * len(given) else []
 
 
 def _of_other_ranks(lead: Sequence[Stated], rank: int | None) -> list[str]:
