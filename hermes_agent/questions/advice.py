@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import cause_title, costs, on_ranks
-from hermes_agent.questions.causes import about
+from hermes_agent.questions.causes import about, fewest_workers
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question, Subject, subject_of, wording
@@ -44,6 +44,11 @@ GENERAL = re.compile(
     r"time|to|top|training|try|turn|two|up|us|use|using|was|we|were|what|will|win|with|without|worth|would|"
     r"you|your|together|once|combined|only|just|really|else|anything|something|same|still|likely|roughly|about)"
 )
+# A question for yes or no about the whole run: is it well, or is it slow.
+HEALTH = re.compile(
+    r"^(?:is|was|does|do|are|am|looks?|everything|all)\b.*\b(?:(?P<well>healthy|ok|okay|fine|good|well|normal|efficient|optimal|fast)"
+    r"|slow|bad|unhealthy|broken|wrong|inefficient|problems?|issues?)\b"
+)
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
 
 
@@ -52,11 +57,13 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     if question.subject is not None and SUBJECT_ASKED.search(question.words):
         return None
     diagnosis = discussion.diagnosis
+    asked = HEALTH.search(question.words)
+    lead = wording(f"{'well' if asked['well'] else 'slow'}_{diagnosis.verdict}") if asked else ""
     first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(
         [
-            paragraph(diagnosis.answer),
+            paragraph([lead, *diagnosis.answer]),
             bullets(cause.claim for cause in diagnosis.causes[:CAUSES_LISTED]),
             *([paragraph(["Fix first:", quoted_from(first.optimization, first.id), first.text])] if first else []),
             "To know more, record:\n" + bullets(f"{general(need)}." for need in needs) if needs else "",
@@ -114,6 +121,8 @@ def what_if(discussion: Discussion, question: Question) -> str:
     if subject is not None:
         if meant := _meant(causes, subject):
             return blocks(_gain(discussion, each) for each in meant)
+        if subject.mechanism == "too_few_workers" and (enough := fewest_workers(discussion, question.ranks)):
+            return blocks([enough, wording("workers_gain"), _cheaper_than_workers(discussion)])
         lead = f"Not among the causes of this run: {subject.title}. So no gain from fixing that is predicted."
         return blocks([lead, about(discussion, subject, question.words)])
     chosen = _advised(discussion, question)
@@ -128,13 +137,23 @@ def what_if(discussion: Discussion, question: Question) -> str:
 
 def how_many_workers(discussion: Discussion, question: Question) -> str:
     """The fewest workers that keep up where a batch's making was recorded, else what to record."""
-    ranks = question.ranks or discussion.profile().run.rank_numbers
-    if least := discussion.values("loader_workers_least", ranks):
-        rank = max(least, key=lambda each: least[each])
-        where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
-        return blocks([discussion.say(wording("workers").format(where=where), rank=rank), wording("check_workers")])
+    if enough := fewest_workers(discussion, question.ranks):
+        return blocks([enough, wording("check_workers"), _cheaper_than_workers(discussion)])
     subject = subject_of("data loader")
     return blocks([wording("unknown_workers"), about(discussion, subject) if subject else ""])
+
+
+def _cheaper_than_workers(discussion: Discussion) -> str:
+    """The cause of the slow loader where it is not too few workers, which hide its work and do not remove it."""
+    causes = discussion.diagnosis.causes
+    data = next((each for each in causes if each.cause == "slow_data_processing" and each.mechanism), None)
+    if data is None or data.mechanism == "too_few_workers":
+        return ""
+    key = (data.cause, data.mechanism)
+    items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key]
+    first = f" What to change first: {quoted_from(items[0].optimization, items[0].id)}" if items else ""
+    where = on_ranks(data.ranks, discussion.diagnosis.run.ranks, data.stands_for)
+    return wording("workers_hide").format(title=cause_title(data.cause, data.mechanism), where=where) + first
 
 
 def _supported_first(discussion: Discussion) -> list[AdviceRecord]:

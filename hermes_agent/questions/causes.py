@@ -21,6 +21,7 @@ from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of
 from tools.knowledge.thresholds import Thresholds
+from tools.views.arrivals import arrivals, blame
 
 DEFINED = 3  # causes of one subject that are defined in full
 RATED = 5  # causes whose confidence is given
@@ -31,6 +32,7 @@ IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have
 LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|little)|slow\w*|isnt|arent|doesnt|dont)\b")
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
+MOSTLY = 0.5  # of exposed communication; with more waiting in it, transfer is the smaller part
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
 Kind = Literal[
@@ -65,17 +67,49 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
 def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     """The outcome of all checks for a subject, the causes that were found first; ``words`` are the question's."""
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
+    waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
     return blocks(
         [
-            _lead(subject, {each.kind for each in found}) if len(found) > 1 else "",
+            paragraph([waits, _lead(subject, {each.kind for each in found}) if len(found) > 1 else ""]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
             *_not_found(discussion, subject, found),
             _unwatched(subject, found),
+            _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:
+    """The fewest loader workers that keep up, where the making of a batch was recorded; else empty."""
+    least = discussion.values("loader_workers_least", ranks or discussion.profile().run.rank_numbers)
+    if not least:
+        return ""
+    rank = max(least, key=lambda each: least[each])
+    where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
+    return discussion.say(wording("workers").format(where=where), rank=rank)
+
+
+def _workers(discussion: Discussion, subject: Subject) -> str:
+    """What more workers would do on a run whose loader has another cause."""
+    return fewest_workers(discussion) if subject.mechanism == "too_few_workers" else ""
+
+
+def _waiting(discussion: Discussion, subject: Subject) -> str:
+    """That exposed communication is mostly waiting for a rank, where it is: the transfer itself is short then."""
+    profile = discussion.profile()
+    transfer = {"network_configuration", "slow_link", "bandwidth_contention"} & set(subject.causes)
+    if not transfer or not profile.traced or len(profile.ranks) < 2 or arrivals(profile).empty:
+        return ""
+    waited = discussion.measure("exposed_wait_ms")
+    exposed = discussion.measure("part_ms", part="exposed_communication")
+    if waited.value < MOSTLY * exposed.value or waited.value <= 0:
+        return ""
+    last = int(str(blame(profile)["share"].idxmax()))
+    share = discussion.measure("wait_share_pct", rank=last)
+    return discussion.say(wording("mostly_waiting").format(title=subject.title, rank=last), exposed, waited, share)
 
 
 def define(discussion: Discussion, question: Question) -> str | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
-from hermes_agent.questions.prose import blocks, milliseconds, row_table
+from hermes_agent.questions.prose import blocks, milliseconds, row_table, span
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.compare import CompareRow
 
 LISTED = 8
+BOTH_ENDS = re.compile(r"\bfirst\b.*\b(last|final)\b")
+CHANGED = re.compile(
+    r"\bwhat (has |had |was |is )?(chang\w*|happen\w*|different|new|else)\b|\bchang\w* (at|in|from|with)\b"
+)
 BY = {
     "name": r"\b(by|per|in|which|what|each) (the )?(kernels?|operators?|ops|names?|calls?)\b|\bkernel by kernel\b",
     "module": r"\b(by|per|which) (the )?(layers?|modules?)\b",
@@ -23,7 +28,14 @@ BY = {
 
 
 def two_places(discussion: Discussion, question: Question) -> str | None:
-    """The differences of the two steps or ranks that the question names; None where it does not name two."""
+    """The differences of the two steps or ranks that the question names, of one step that changed from the one before.
+
+    None where it names neither.
+    """
+    if len(question.steps) == 1 and CHANGED.search(question.words):
+        return _changed_at(discussion, question)
+    if len(question.steps) == 1 and BOTH_ENDS.search(question.words):
+        return f"Only step {question.steps[0]} was recorded, so there are no two steps to compare."
     if len(question.ranks) == 2:
         between, (b, a) = "ranks", question.ranks
     elif len(question.steps) == 2:
@@ -46,6 +58,19 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
     ]  # fmt: skip
     largest = f"The largest differences by {what}, ms per step; diff is {noun} {b} minus {noun} {a}:"
     return blocks([lead, largest, row_table(("id", f"{noun} {a}", f"{noun} {b}", "diff", what), cells), more(found)])
+
+
+def _changed_at(discussion: Discussion, question: Question) -> str:
+    """The step that is named against the one recorded before it."""
+    step, known = question.steps[0], sorted(int(each) for each in discussion.profile().step_ms.index)
+    if step not in known:
+        return f"This run has no such step; it has {span('step', known)}."
+    if step == known[0]:
+        return f"Step {step} is the first that was recorded, so what changed in it is not assessable from this run."
+    before = known[known.index(step) - 1]
+    pair = replace(question, steps=(before, step))
+    by_name = replace(pair, words=f"{question.words} by kernel")
+    return blocks([two_places(discussion, pair) or "", two_places(discussion, by_name) or ""])
 
 
 def _place(noun: str, number: int, rank: int | None) -> dict[str, int]:

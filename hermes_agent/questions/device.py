@@ -27,7 +27,11 @@ LISTED = 5  # names in one table, files, operators with their shapes
 RANKS_LISTED = 8
 NEAREST, COMPARED = 3, 500  # names suggested for one that is unknown, of so many with most time
 COLLECTIVE_NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
-COLLECTIVE_COLUMNS = {"count": "per step", "ms": "time per step", "mean_ms": "mean of one"}
+COLLECTIVE_COLUMNS = {"count": "per step", "ms": "sum per step", "busy_ms": "in wall time", "mean_ms": "mean of one"}
+BY_RANK = re.compile(r"\b(by|per|each|every|all|across|over) (the )?ranks?\b|\bof (all|each|every) ranks?\b")
+IN_LOADER_PCT = 50.0  # of a call's own time; from here on most of it runs inside the data loader
+BYTES = re.compile(r"\b(bytes?|size|sizes|kb|mb|gb|[kmg]i?bytes?|volume|traffic|data)\b")
+OUT_OF_MEMORY = re.compile(r"\b(oom|out of memory)\b")
 UNNAMED = "of a kind that the trace does not name"
 
 
@@ -41,7 +45,8 @@ def top_kernels(discussion: Discussion, question: Question) -> str:
 def top_host_calls(discussion: Discussion, question: Question) -> str:
     """The host calls with most time of their own per step, on the rank that was named, else on the slowest."""
     ranks = question.ranks or (slowest_rank(discussion),)
-    return blocks(_calls(discussion, rank, _call_names(discussion, rank)) for rank in ranks)
+    named = [(rank, _call_names(discussion, rank)) for rank in ranks]
+    return blocks(blocks([_calls(discussion, *each), _in_loader(discussion, *each)]) for each in named)
 
 
 def named_work(discussion: Discussion, question: Question) -> str | None:
@@ -61,8 +66,11 @@ def named_work(discussion: Discussion, question: Question) -> str | None:
 
 
 def collectives_by_kind(discussion: Discussion, question: Question) -> str:
-    """Number and time per step of every kind of collective, or of the kind that was named."""
-    return blocks(_collectives(discussion, question.words, rank) for rank in (question.ranks or (None,)))
+    """Number, time and bytes per step of every kind of collective, or of the kind that was named; by rank if asked."""
+    ranks: tuple[int | None, ...] = question.ranks or (None,)
+    if not question.ranks and BY_RANK.search(question.words):
+        ranks = discussion.profile().run.rank_numbers[:RANKS_LISTED]
+    return blocks(_collectives(discussion, question.words, rank) for rank in ranks)
 
 
 def no_collectives(discussion: Discussion) -> str:
@@ -114,7 +122,7 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
     if not peaks:
-        return wording("no_memory")
+        return paragraph([wording("no_memory"), wording("no_oom") if OUT_OF_MEMORY.search(question.words) else ""])
     rows = []
     for rank in sorted(peaks, key=lambda each: -peaks[each])[:RANKS_LISTED]:
         text = wording("peak").format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
@@ -151,6 +159,11 @@ def _matching(known: Sequence[str], asked: str) -> list[str]:
     raise UsageError(f"no kernel or host call in its steps is called {quoted(asked)}; {hint}")
 
 
+def recorded_name(discussion: Discussion, rank: int, asked: str) -> str:
+    """The recorded name that is asked for, of several the one with most time; UsageError with the nearest names."""
+    return _matching([*_kernel_names(discussion, rank), *_call_names(discussion, rank)], asked)[0]
+
+
 def _kernels(discussion: Discussion, rank: int | None, names: Sequence[str]) -> str:
     if not names:
         return f"No device kernel runs inside the steps of rank {rank}."
@@ -166,6 +179,17 @@ def _calls(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
         return f"No host call of rank {rank} is recorded inside its steps. What it needs: ProfilerActivity.CPU."
     columns = {"per step": "host_own_ms", "calls per step": "host_own_count"}
     return blocks([wording("host_calls").format(rank=rank), _by_name(discussion, columns, "host call", names, rank)])
+
+
+def _in_loader(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
+    """Which of the first calls spend most of their time inside the data loader: they make batches, not the model."""
+    inside = {}
+    for name in names[:LISTED]:
+        share = discussion.measured("call_phase_pct", rank=rank, name=name, phase="data")
+        if share is not None and share.value >= IN_LOADER_PCT:
+            inside[name] = share
+    rows = [discussion.say("{0} of the time of {n0}", share, names=(name,)) for name, share in inside.items()]
+    return f"Inside the data loader, which makes the batches, is {listed(rows)}." if rows else ""
 
 
 def _by_name(
@@ -194,14 +218,19 @@ def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
     kinds = [str(kind) for kind in spent.sort_values(ascending=False, kind="stable").index]
     wanted = next((kind for kind, name in COLLECTIVE_NAMES.items() if re.search(rf"\b{name}s?\b", words)), None)
     absent = wanted is not None and wanted not in kinds
+    shown = kinds if wanted is None or absent else [wanted]
+    sized = all((known.loc[known["kind"] == kind, "bytes"] >= 0).all() for kind in shown)
+    columns = COLLECTIVE_COLUMNS | ({"bytes": "bytes per step"} if sized else {})
     rows = [
-        [plain(kind) or UNNAMED, *(figure(f"collective_{each}", kind=kind, rank=rank) for each in COLLECTIVE_COLUMNS)]
-        for kind in (kinds if wanted is None or absent else [wanted])
+        [plain(kind) or UNNAMED, *(figure(f"collective_{each}", kind=kind, rank=rank) for each in columns)]
+        for kind in shown
     ]
     none = f"There is no {plain(wanted or '')} in the recorded steps; there are these." if absent else ""
     of_rank = _of_rank(discussion, rank)
     lead = f"Collectives per step{of_rank}, the longest first; their time holds the waiting for stragglers."
-    return blocks([paragraph([none, lead]), table(("kind", *COLLECTIVE_COLUMNS.values()), rows)])
+    once = "Collectives of a rank that run at the same time each count in full in the sum, and once in wall time."
+    bytes_text = wording("collective_bytes") if sized else wording("no_collective_bytes") if BYTES.search(words) else ""
+    return blocks([paragraph([none, lead, once]), table(("kind", *columns.values()), rows), bytes_text])
 
 
 def _idle(discussion: Discussion, rank: int) -> str:

@@ -9,7 +9,7 @@ from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.device import slowest_rank, top_kernels
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import article, blocks, bullets, milliseconds, paragraph, row_table, unbracketed
-from hermes_agent.questions.question import Question, lexicon, wording
+from hermes_agent.questions.question import Operation, Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.event import RelatedRow
 from tools.agent_tools.find_events import EventRow, GroupRow
@@ -23,7 +23,7 @@ COUNT = re.compile(
 TOP = re.compile(r"\btop (\d{1,3})\b")
 AT = re.compile(r"\b(?:at|around|near|from)\s+(\d+(?:\.\d+)?)\s*(us|ms|s)\b")
 IN_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
-LISTED, MOST = 5, 50
+LISTED, MOST, MOST_NAMES = 5, 50, 200
 NEAR_MS = (0.05, 1.0, 20.0)  # how far from the asked moment an event is looked for
 WINDOW_MS, AROUND_LISTED = 2.0, 8  # of "what did rank 1 do at 5 ms"
 CALLERS = 6
@@ -66,11 +66,12 @@ def operation(discussion: Discussion, question: Question) -> str | None:
         return None
     rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
     kinds = ("kernel", "operator") if _device(discussion, rank) else ("operator",)
-    rows = {kind: _of_pieces(discussion, rank, kind, found.pieces) for kind in kinds}
+    rows = {kind: _of_pieces(discussion, rank, kind, found) for kind in kinds}
     if not any(rows.values()):
         return f"No kernel or operator of rank {rank} has a name of {found.title} ({', '.join(found.pieces)})."
-    lead = f"Events of rank {rank} whose name holds {' or '.join(f'`{each}`' for each in found.pieces)}, per step:"
-    tables = [blocks([f"{kind.capitalize()}s:", _group_table(own)]) for kind, own in rows.items() if own]
+    names = " or ".join(f"`{each}`" for each in found.pieces)
+    lead = f"Events of rank {rank} whose name holds {names}, in ms per step; the count is over all its steps:"
+    tables = [blocks([f"{kind.capitalize()}s:", group_table(own[:LISTED], own)]) for kind, own in rows.items() if own]
     return blocks([lead, *tables, wording("operation_names") if "kernel" in rows else ""])
 
 
@@ -81,7 +82,7 @@ def by_name(found: Result, rank: int) -> str:
         return paragraph(found.notes) or f"No such event runs inside the steps of rank {rank}."
     what = rows[0].kind
     lead = f"The {what}s of rank {rank} that take most time, in ms per step ({found.total} names in all):"
-    return blocks([lead, _group_table(rows), more(found)])
+    return blocks([lead, group_table(rows), more(found)])
 
 
 def more(found: Result) -> str:
@@ -89,8 +90,12 @@ def more(found: Result) -> str:
     return "“more” lists the next ones." if found.cursor is not None else ""
 
 
-def _group_table(rows: Sequence[GroupRow]) -> str:
+def group_table(rows: Sequence[GroupRow], whole: Sequence[GroupRow] = ()) -> str:
+    """Groups with time per step and number; a last row adds up those of ``whole``."""
     cells = [[row.id, milliseconds(row.own_ms_per_step), str(row.count), row.longest, row.name] for row in rows]
+    if whole:
+        total = sum(row.own_ms_per_step for row in whole), sum(row.count for row in whole)
+        cells.append(["sum", milliseconds(total[0]), str(total[1]), "", f"all {len(whole)} names"])
     return row_table(("id", "ms", "count", "longest", "name"), cells)
 
 
@@ -173,18 +178,19 @@ def _note(note: str) -> str:
     return unbracketed(note)
 
 
-def _of_pieces(discussion: Discussion, rank: int, kind: str, pieces: Sequence[str]) -> list[GroupRow]:
-    """The groups by name that hold one of the pieces, most time first, each once."""
+def _of_pieces(discussion: Discussion, rank: int, kind: str, named: Operation) -> list[GroupRow]:
+    """The groups by name that hold one of the pieces and none that is another operation's, most time first."""
     found: dict[str, GroupRow] = {}
-    for piece in pieces:
+    for piece in named.pieces:
         try:
             result = called(
-                discussion, "find_events", rank=rank, kind=kind, contains=piece, group_by="name", limit=LISTED
+                discussion, "find_events", rank=rank, kind=kind, contains=piece, group_by="name", limit=MOST_NAMES
             )
         except UsageError:  # no event has such a name
             continue
         found |= {row.id: row for row in result.rows if isinstance(row, GroupRow)}
-    return sorted(found.values(), key=lambda row: -row.own_ms)
+    own = [row for row in found.values() if not any(other in row.name.lower() for other in named.others)]
+    return sorted(own, key=lambda row: -row.own_ms)
 
 
 def _count(words: str) -> int | None:

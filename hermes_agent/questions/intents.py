@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -13,7 +14,9 @@ from hermes_agent.model.display import rank_list, span_list
 from hermes_agent.questions import (
     advice,
     causes,
+    checkpoints,
     comparisons,
+    counts,
     device,
     events,
     evidence_lookup,
@@ -22,6 +25,7 @@ from hermes_agent.questions import (
     ranks,
     setup,
     steps,
+    throughput,
 )
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
@@ -43,6 +47,15 @@ from tools.errors import UsageError
 NOT_UNDERSTOOD = "not_understood"
 NOT_MEASURABLE = "not_measurable"
 SUGGESTED = ("Why is it slow?", "What should I change first?", "Could it be the network?")
+DESCRIPTION = 6  # words that describe a symptom, for which cases are looked up; fewer are a question about the run
+QUESTION_WORD = re.compile(
+    r"^(what|whats|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|should|would|will|has"
+    r"|have|had|am|may|might|show|list|give|tell|compare)\b"
+)
+AT_END = re.compile(
+    r"\b(first|last|final) (?:(?:recorded|traced|profiled) )?(?:steps?|iterations?)\b(?! (?:to|towards|should)\b)"
+    r"|\b(first) (?:and|vs|versus|to|against|with) (?:the )?(last|final)\b"
+)
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
 Answering = Callable[[Discussion, Question], str | None]  # None: not meant after all, try the next
@@ -84,6 +97,16 @@ def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
     return Answer(answer.strip(), cited_evidence(discussion, answer), notes=notes, intent=intent)
 
 
+def at_ends(discussion: Discussion, question: Question) -> Question:
+    """The question with the first and the last recorded step by number, where it names them so."""
+    named = [word for match in AT_END.finditer(question.words) for word in match.groups() if word]
+    known = discussion.diagnosis.run.steps
+    if not named or not known:
+        return question
+    numbers = [known[0] if each == "first" else known[-1] for each in named]
+    return replace(question, steps=tuple(dict.fromkeys((*question.steps, *numbers))))
+
+
 def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, ...]:
     """The figures that a text cites, each once."""
     known = discussion.evidence
@@ -92,6 +115,7 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 
 def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
     """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown."""
+    question = at_ends(discussion, question)
     for name, intent in lexicon().intents.items():
         if intent.fits(question.words):
             refusal = "" if name in OF_ANY_RANK else _no_such_rank(discussion, question)
@@ -102,7 +126,9 @@ def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
                 return name, blocks([whole, text]) if cited_ids(text) else text
     suggested = bullets(f"“{example}”" for example in SUGGESTED)
     unknown = f"{wording('not_understood')}\n{suggested}\n\n{wording('more_questions')}"
-    return NOT_UNDERSTOOD, blocks([unknown, evidence_lookup.for_text(discussion, question.text)])
+    described = len(question.words.split()) >= DESCRIPTION and not QUESTION_WORD.search(question.words)
+    cases = evidence_lookup.for_text(discussion, question.text) if described else ""
+    return NOT_UNDERSTOOD, blocks([unknown, cases])
 
 
 def _no_such_rank(discussion: Discussion, question: Question) -> str:
@@ -171,6 +197,14 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
             [device.which_limit(discussion, question), steps.break_down(discussion, question)]
         ),
         "longer_steps": setup.longer_steps,
+        "counts": counts.how_many,
+        "streams": counts.streams,
+        "throughput": throughput.rate,
+        "whole_run": throughput.whole_run,
+        "checkpoints": checkpoints.saved_states,
+        "hosts": setup.hosts,
+        "optimizer": setup.optimizer,
+        "not_recorded": setup.not_recorded,
         "similar_cases": evidence_lookup.similar_cases,
         "certainty": causes.how_sure,
         "workers": advice.how_many_workers,

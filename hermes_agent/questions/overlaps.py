@@ -44,8 +44,7 @@ def overlap(discussion: Discussion, question: Question) -> str:
 def gaps(discussion: Discussion, question: Question) -> str:
     """The longest gaps of a device, and what the host did in them."""
     rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
-    length = LENGTH.search(question.text.lower())
-    least = float(length[1]) * IN_US[length[2]] if length else None
+    length, least = LENGTH.search(question.text.lower()), shortest_us(question)
     step = question.steps[0] if question.steps else None
     found = called(discussion, "gaps", question.page, rank=rank, step=step, min_us=least, limit=LISTED)
     rows = [row for row in found.rows if isinstance(row, GapRow)]
@@ -63,6 +62,12 @@ def gaps(discussion: Discussion, question: Question) -> str:
     table = row_table(("id", "step", "gap", "reason", "mostly in"), cells)
     doing = bullets(_host(row) for row in rows)
     return blocks([lead, table, "What the host did in them, time of its own in each:", doing, more(found)])
+
+
+def shortest_us(question: Question) -> float | None:
+    """The length that a question names, in us: ``gaps over 1 ms``; None where it names none."""
+    length = LENGTH.search(question.text.lower())
+    return float(length[1]) * IN_US[length[2]] if length else None
 
 
 def _host(row: GapRow) -> str:

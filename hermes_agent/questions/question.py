@@ -27,9 +27,9 @@ OWNED = re.compile(
 SPAN = re.compile(rf"(\d+)(?:{TO}(\d+))?")
 RANK_WORDS = {"rank", "ranks", "gpu", "gpus", "device", "devices", "process", "processes", "worker"}
 STEP_WORDS = {"step", "steps", "iteration", "iterations", "iter", "iters"}
-# Names of kernels and operators: quoted, with colons, or after their kind and before a verb.
+# Names of kernels and operators: quoted, with colons, in camel case, or after their kind and before a verb.
 NAME = re.compile(
-    r"[`\"“]([^`\"“”]{2,200})[`\"”]|([\w<>~]+(?:::[\w<>~]+)+)"
+    r"[`\"“]([^`\"“”]{2,200})[`\"”]|([\w<>~]+(?:::[\w<>~]+)+)|\b((?:cuda|cu|hip|nccl|rccl|acl)[A-Z]\w{3,})"
     r"|\b(?:kernels?|operators?|ops?|calls?|functions?)\s+(?:named\s+|called\s+)?(\w+)\s+(?:take|run|cost|last)s?\b"
 )
 # A question with one of these is English, also where another language has its first word ("Comment on the step time").
@@ -100,6 +100,26 @@ class Operation:
     title: str
     words: str
     pieces: tuple[str, ...]
+    others: tuple[str, ...] = ()  # parts of names that are of another operation
+
+
+@dataclass(frozen=True)
+class EventKind:
+    """Events as people name them: their kind of ``find_events`` and a part of their names."""
+
+    title: str
+    words: str
+    kind: str
+    part: str = ""
+    device: bool = False  # there are none on a run without a device
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """What no source of a run holds, and a sentence with what to record or where to look."""
+
+    words: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -111,6 +131,8 @@ class Lexicon:
     languages: dict[str, Language]
     texts: dict[str, str]
     operations: tuple[Operation, ...]
+    event_kinds: tuple[EventKind, ...]
+    unrecorded: tuple[Unrecorded, ...]
     spelling: str
     english: str
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.ledger import quoted
+from hermes_agent.model.display import rank_list
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, capital, paragraph, row_table
-from hermes_agent.questions.question import Question, wording
+from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, row_table
+from hermes_agent.questions.question import Question, lexicon, wording
 from hermes_agent.questions.steps import which_step
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.overview import SettingRow
 
 LISTED = 20
-LIBRARIES = ("NCCL", "OMP", "MKL", "TORCH", "CUDA", "GLOO", "HCCL", "RCCL")
+LIBRARIES = ("NCCL", "OMP", "MKL", "PYTHON", "TORCH", "CUDA", "CUDNN", "DRIVER", "GLOO", "HCCL", "RCCL")
 WORKLOADS = {
     "batch_size": r"\bbatch( ?size)?(es)?\b",
     "sequence_length": r"\bsequences?( lengths?)?\b|\bcontext length\b",
@@ -22,6 +23,7 @@ WORKLOADS = {
     "data_parallel": r"\b(dp|data parallel\w*)\b|\b(more|\d+) (gpus?|ranks?|nodes?)\b",
     "precision": r"\b(precision|bf16|fp16|fp8|tf32)\b",
 }
+OPTIMIZER = "Optimizer.step#"
 LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
 
 
@@ -30,13 +32,15 @@ def settings(discussion: Discussion, question: Question) -> str:
     words = question.words.upper().split()
     asked = [name for name in LIBRARIES if any(word.startswith(name) for word in words)]
     rank = question.ranks[0] if question.ranks else None
+    if not discussion.profile().traced:
+        rank = None
     parts, notes = [], dict[str, None]()
     for name in asked or (None,):
         found = called(discussion, "environment", question.page, rank=rank, contains=name, limit=LISTED)
         rows = [row for row in found.rows if isinstance(row, SettingRow)]
         notes |= dict.fromkeys(found.notes)
         if not rows:
-            parts.append(f"No {name or 'such'} setting was recorded; whether one is set is not known from this run.")
+            parts.append(f"No {name or 'such'} setting was recorded, so its value is not known from this run.")
             continue
         cells = [[row.id, row.origin, quoted(row.name), str(row.value)] for row in rows]
         parts.append(blocks([f"Recorded {name or ''} settings:".replace("  ", " "),
@@ -72,9 +76,37 @@ def workload(discussion: Discussion, question: Question) -> str | None:
     return blocks([f"That cannot be predicted from this recording. {capital(note)}" for note in result.notes])
 
 
+def not_recorded(_: Discussion, question: Question) -> str | None:
+    """What no source of a run holds, such as temperature or loss, and where to look or what to record."""
+    known = lexicon().unrecorded
+    return next((each.text for each in known if re.search(rf"\b(?:{each.words})\b", question.words)), None)
+
+
 def timeline(discussion: Discussion, _: Question) -> str:
     """How to see the timeline: a trimmed trace for Perfetto, and the commands that list its rows."""
     return wording("timeline") if discussion.profile().traced else wording("no_timeline")
+
+
+def hosts(discussion: Discussion, _: Question) -> str:
+    """The host of each rank, as far as the sources name it."""
+    ranks: dict[str, list[int]] = {}
+    for each in discussion.profile().run.ranks:
+        ranks.setdefault(each.host, []).append(each.rank)
+    named = bullets(f"{quoted(host)}: {rank_list(own)}" for host, own in sorted(ranks.items()) if host)
+    unnamed = ranks.get("", [] if ranks else discussion.ranks)
+    lack = f"The host of {rank_list(unnamed)} is not recorded. {wording('needs_hosts')}" if unnamed else ""
+    return blocks(["Ranks by host:" if named else "", named, lack])
+
+
+def optimizer(discussion: Discussion, _: Question) -> str:
+    """The optimizers whose steps are marked in the trace."""
+    names: dict[str, None] = {}
+    for view in discussion.profile().ranks:
+        texts = (str(name) for name in view.categories if str(name).startswith(OPTIMIZER))
+        names |= dict.fromkeys(text.removeprefix(OPTIMIZER).partition(".")[0] for text in texts)
+    if not names:
+        return wording("no_optimizer")
+    return f"The trace marks steps of {listed([quoted(name) for name in names])}."
 
 
 def longer_steps(discussion: Discussion, question: Question) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hermes_agent.model.display import PART_TITLES, counted
+from hermes_agent.questions.device import recorded_name, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
 from hermes_agent.questions.question import Question, wording
@@ -43,6 +44,8 @@ def how_long(discussion: Discussion, question: Question) -> str:
 
 def percentiles(discussion: Discussion, question: Question) -> str:
     """The 95th and 99th percentile of the step time next to its median: of unprofiled steps where there are records."""
+    if question.names:
+        return _of_calls(discussion, question)
     profile = discussion.profile()
     metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
     texts = []
@@ -52,6 +55,20 @@ def percentiles(discussion: Discussion, question: Question) -> str:
         lead = f"The 99th percentile of the step time{whose} is {{0}}, the 95th {{1}}, the median {{2}}."
         few = f"It rests on {counted(steps, 'step')}; below 100 it is close to the longest one." if steps < 100 else ""
         texts.append(paragraph([discussion.say(lead, p99, p95, median), few]))
+    return blocks(texts)
+
+
+def _of_calls(discussion: Discussion, question: Question) -> str:
+    """Percentiles of the duration of single kernels or calls of the names in question."""
+    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
+    texts = []
+    for name in question.names:
+        whole = recorded_name(discussion, rank, name)
+        given = {"rank": rank, "name": whole}
+        facts = [discussion.measure("call_ms", **given, statistic=each) for each in ("median", "p95", "p99", "max")]
+        text = "One {n0} of rank RANK takes {0} as the median; 95 % of them take at most {1}, 99 % at most {2}, the"
+        lead = discussion.say(f"{text.replace('RANK', str(rank))} longest {{3}}.", *facts, names=(whole,))
+        texts.append(f"{lead} It rests on all of its calls in the recorded steps, with what runs inside them.")
     return blocks(texts)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from tools.findings import Argument, Fact
 from tools.metrics import (
     attribution,
+    calls,
     computation,
     cut_traces,
     idle,
@@ -99,7 +100,7 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, screening),
+    *(attribution, calls, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, screening),
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),

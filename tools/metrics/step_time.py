@@ -45,6 +45,13 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, over_steps(walls.to_numpy(), statistic), table, "steps of the run, longest rank of each")
 
 
+@metric("steps/s", "steps per second", "How many steps does the run make per second?")
+def steps_per_s(profile: Profile, rank: int | None = None) -> Measurement:
+    """One over the mean traced step of one rank, or of the slowest rank of each step."""
+    mean = step_time_ms(profile, "mean", rank)
+    return replace(mean, value=1e3 / mean.value)
+
+
 @metric("ms", "time from the first recorded step to the end of the last", "How long was recorded?")
 def recorded_ms(profile: Profile, rank: int) -> Measurement:
     """From the begin of the rank's first step to the end of its last one."""

@@ -11,7 +11,10 @@ from tools.findings import Argument
 from tools.judgement.catalog import label, metrics
 from tools.metrics.measurement import Metric
 
-EXAMPLES: dict[str, Argument] = {"str": "host", "int": 1, "int | None": 1, "float | None": 4.0, "str | None": "wait"}
+EXAMPLES: dict[str, Argument] = {
+    **{"str": "host", "str | None": "wait", "int": 1, "int | None": 1},
+    **{"float": 4.0, "float | None": 4.0},
+}
 
 
 @pytest.mark.parametrize("metric", metrics().values(), ids=lambda metric: metric.name)

@@ -205,8 +205,8 @@ def _many_short(profile: Profile) -> Check | Finding:
     if transfers(profile).empty and (len(table) == 0 or len(short) < 0.5 * len(table)):
         needs = "a trace with record_shapes=True or torch 2.3 or newer"
         return cannot_answer("the sizes of the collectives were not recorded", needs)
-    facts = measure_all(profile, "collective_count", "collective_ms")
-    shape = say("A step has {0} collectives, {1} in all.", *facts)
+    facts = measure_all(profile, "collective_count", "collective_busy_ms")
+    shape = say("A step has {0} collectives per rank; at least one of them runs for {1}.", *facts)
     held_up = measure(profile, "collective_host_ms")
     spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
     saved_pct = 100.0 * spent_ms / profile.median_step_ms

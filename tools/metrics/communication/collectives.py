@@ -45,6 +45,26 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     return of_ranks(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
+@metric("B", "bytes per step in {kind} collectives", "How many bytes do the collectives of a step carry?")
+def collective_bytes(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """Size of the buffers of a step's collectives, one rank or the mean of all; not what the links carry for them."""
+    table = _chosen(profile, kind, rank)
+    if table.empty or (table["bytes"] < 0).any():
+        raise UsageError("the sizes of these collectives were not recorded")
+    value = float(table["bytes"].sum()) / len(breakdown_of(profile, rank))
+    return of_ranks(profile, value, table, selector("sizes of collectives in steps", kind), rank)
+
+
+@metric("ms", "time per step in which a {kind} collective runs", "How long does at least one collective run per step?")
+def collective_busy_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """The same time as ``collective_ms``, but collectives of one rank that run at the same time count once."""
+    table = _chosen(profile, kind, rank)
+    each = (group for _, group in table.groupby("rank"))
+    total = sum(length(union(group["start_ns"].to_numpy(), group["end_ns"].to_numpy())) for group in each)
+    value = total / 1e6 / len(breakdown_of(profile, rank))
+    return of_ranks(profile, value, table, selector("collectives in steps, their union", kind), rank)
+
+
 @metric("ms", "device wait per step while the host starts collectives", "How much do their launches cost?")
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,13 @@ def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None =
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
     return _measured(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
+
+
+@metric("steps/s", "unprofiled steps per second", "How many steps does the run make per second without a profiler?")
+def series_steps_per_s(profile: Profile, rank: int | None = None) -> Measurement:
+    """One over the mean usual step of a rank, else of the slowest, without a profiler."""
+    mean = series_step_ms(profile, "mean", rank)
+    return replace(mean, value=1e3 / mean.value)
 
 
 @metric("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")

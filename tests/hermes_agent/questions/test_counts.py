@@ -1,0 +1,176 @@
+"""Numbers of events, percentiles of calls, rates and comparisons, against figures by hand or from the JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.demo.data import demo_run
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import reply
+from tests.hermes_agent.questions import discussed
+from tests.hermes_agent.questions.discussed import unsupported
+from tests.synthetic import RankBuilder, profile_of
+from tools.metrics.calls import call_ms, call_phase_pct, kind_count, kind_ms
+from tools.metrics.communication.collectives import collective_busy_ms, collective_bytes, collective_ms
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+LENGTHS_US = ((1_000, 2_000, 3_000), (1_000, 2_000, 3_000), (1_000, 2_000, 9_000))
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+@pytest.fixture(scope="module")
+def steps() -> Discussion:
+    """Three steps of 10, 10 and 20 ms with a copy of 100 us and kernels of 1, 2 and 3 ms; the last one takes 9 ms."""
+    rank = RankBuilder(0)
+    at_us = 0.0
+    for number, lengths in enumerate(LENGTHS_US):
+        begin_us, end_us = at_us, at_us + (20_000 if number == 2 else 10_000)
+        at_us += 50
+        for kernel, length_us in enumerate(lengths):
+            rank.kernel(f"kernel_{kernel}", at_us, length_us, call_us=begin_us + kernel + 1)
+            at_us += length_us
+        rank.step(number, begin_us, end_us)
+        at_us = end_us
+    return discussed.discuss(profile_of(rank))
+
+
+@pytest.fixture(scope="module")
+def demo() -> Profile:
+    return Profile(load_run([demo_run()]))
+
+
+def events(path: Path) -> list[dict[str, object]]:
+    """The events of a trace with a length, read by nothing of ours."""
+    with gzip.open(path) as file:
+        return [each for each in json.load(file)["traceEvents"] if each.get("ph") == "X"]
+
+
+def test_kernels_are_counted_and_those_shorter_than_the_limit_left_out(steps: Discussion) -> None:
+    assert "| rank 0 | 3 [" in reply(steps, "how many kernels per step?").text
+    longer = reply(steps, "kernels longer than 2.5 ms").text
+    assert "Kernels of at least 2.5 ms" in longer
+    assert "| rank 0 | 1 [" in longer
+    assert "kernel_1" not in longer
+    assert "no kernels of at least 90 ms" in reply(steps, "kernels over 90 ms").text
+
+
+def test_percentiles_are_those_of_the_calls_that_are_named(steps: Discussion) -> None:
+    answer = reply(steps, "p50 and p99 of `kernel_2`")
+    assert {each.metric for each in answer.evidence} == {"call_ms"}
+    assert "takes 3.00 ms" in answer.text  # of 3, 3 and 9 ms
+    assert "longest 9.00 ms" in answer.text
+
+
+def test_steps_per_second_are_one_over_the_mean_step_and_samples_are_refused(steps: Discussion) -> None:
+    text = reply(steps, "how many samples per second?").text
+    assert "75.0 steps/s" in text  # 3 steps in 40 ms
+    assert "samples per second are not known" in text
+
+
+def test_first_and_last_step_are_those_of_the_recording(steps: Discussion) -> None:
+    text = reply(steps, "compare the first with the last step").text
+    assert "Step 0 takes 10.0 ms" in text
+    assert "step 2 takes 20.0 ms" in text
+
+
+def test_what_changed_at_a_step_is_said_against_the_one_before(steps: Discussion) -> None:
+    text = reply(steps, "what changed at step 2?").text
+    assert "step 2 minus step 1" in text
+    assert "| 3.00 | 9.00 | +6 | `kernel_2` |" in text
+    assert "the first that was recorded" in reply(steps, "what changed at step 0?").text
+
+
+def test_an_operation_ends_with_the_sum_of_all_its_names() -> None:
+    rank = RankBuilder(0)
+    for number in range(4):
+        begin_us = number * 10_000.0
+        for place, (name, length_us) in enumerate((("sgemm_64", 500), ("sgemm_128", 700), ("fbgemm_permute", 900))):
+            rank.kernel(name, begin_us + 100 + 1_000 * place, length_us, call_us=begin_us + 10 + place)
+        rank.step(number, begin_us, begin_us + 10_000)
+    text = reply(discussed.discuss(profile_of(rank)), "how much time in GEMMs?").text
+    assert "| sum | 1.20 | 8 |" in text
+    assert "fbgemm" not in text
+
+
+@pytest.mark.parametrize(
+    ("question", "begins"),
+    [
+        ("is this run healthy?", "No, this run has a problem."),
+        ("is everything ok", "No, this run has a problem."),
+        ("is my training slow?", "Yes, there is something to fix."),
+    ],
+)
+def test_a_question_for_yes_or_no_about_the_run_begins_with_it(question: str, begins: str) -> None:
+    assert reply(discussed.slow_loader(), question).text.startswith(begins)
+
+
+def test_the_network_is_not_suspected_where_ranks_wait_for_one() -> None:
+    late = discussed.late_rank()
+    answer = reply(late, "is it the network?")
+    assert answer.text.startswith("Mostly not the network")
+    assert "of the waiting is for rank 2" in answer.text
+    assert unsupported(answer.text, late) == []
+
+
+@pytest.mark.parametrize(
+    "question", ["what is the gpu temperature?", "whats the loss", "how long is an epoch?", "how often is it saved?"]
+)
+def test_what_was_not_recorded_is_said_so(steps: Discussion, question: str) -> None:
+    assert "not known" in reply(steps, question).text
+
+
+def test_an_unknown_question_brings_no_cases(steps: Discussion) -> None:
+    assert reply(steps, "what is a flux capacitor?").text.endswith("`help` lists all of them.")
+
+
+def test_collectives_of_the_demo_run_count_once_in_wall_time(demo: Profile) -> None:
+    for rank in (0, 1):
+        found = [
+            each for each in events(demo_run() / f"rank{rank}.pt.trace.json.gz") if each["name"] == "gloo:all_reduce"
+        ]
+        spans = sorted((float(str(each["ts"])), float(str(each["ts"])) + float(str(each["dur"]))) for each in found)
+        whole_us = end = 0.0
+        for start, stop in spans:
+            whole_us += max(stop - max(start, end), 0.0)
+            end = max(end, stop)
+        total_us = sum(stop - start for start, stop in spans)
+        assert collective_busy_ms(demo, rank=rank).value == pytest.approx(whole_us / 1e3 / 5, rel=1e-3)
+        assert collective_ms(demo, rank=rank).value == pytest.approx(total_us / 1e3 / 5, rel=1e-3)
+        shapes = [json.loads(json.dumps(each["args"]))["Input Dims"][0][0] for each in found]
+        assert collective_bytes(demo, rank=rank).value == pytest.approx(4 * sum(shapes) / 5)
+
+
+def test_most_of_the_convolutions_of_the_demo_run_are_the_loaders(demo: Profile) -> None:
+    every = events(demo_run() / "rank1.pt.trace.json.gz")
+    loader = [(float(str(e["ts"])), float(str(e["ts"])) + float(str(e["dur"]))) for e in every if e["name"] == LOADER]
+    calls = [each for each in every if each["name"] == "aten::mkldnn_convolution"]
+    inside = sum(
+        float(str(e["dur"])) for e in calls if any(start <= float(str(e["ts"])) < stop for start, stop in loader)
+    )
+    share = 100.0 * inside / sum(float(str(each["dur"])) for each in calls)
+    found = call_phase_pct(demo, 1, "aten::mkldnn_convolution", "data").value
+    assert found == pytest.approx(share, rel=0.01)
+    assert found > 50
+
+
+def test_kernels_and_copies_of_a_real_rank_are_as_many_as_in_its_file(traces: Path) -> None:
+    path = traces / "param/dlrm_8rank/worker1.pt.trace.json.gz"
+    if not path.exists():
+        pytest.skip("no public DLRM trace")
+    profile = Profile(load_run([path]))
+    (rank,) = profile.run.rank_numbers
+    kernels = [float(str(e["dur"])) for e in events(path) if str(e.get("cat")).lower() == "kernel"]
+    copies = [e for e in events(path) if "HtoD" in str(e["name"]) and "memcpy" in str(e.get("cat")).lower()]
+    assert kind_count(profile, rank, "kernel").value == len(kernels)
+    assert kind_count(profile, rank, "kernel", min_us=1e3).value == sum(each >= 1e3 for each in kernels)
+    assert kind_count(profile, rank, "memcpy", "HtoD").value == len(copies)
+    assert kind_ms(profile, rank, "kernel", min_us=1e3).value == pytest.approx(
+        sum(each for each in kernels if each >= 1e3) / 1e3
+    )
+    calls = sorted(float(str(e["dur"])) for e in events(path) if e["name"] == "aten::mm")
+    assert call_ms(profile, rank, "aten::mm").value * 1e3 == pytest.approx(calls[len(calls) // 2])

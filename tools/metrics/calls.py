@@ -1,0 +1,78 @@
+"""Numbers, time and percentiles of events of a kind or a name, and the phase in which a call spends its time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.metrics.instances import KINDS, kind_rows
+from tools.metrics.measurement import Measurement, choice, metric, of_events, over_steps
+from tools.run.events import DEVICE_WORK
+from tools.views.event_labels import PHASES, labels
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.work import host_calls
+
+Rows = NDArray[np.int64]
+
+
+@metric("count", "{kind} events per step", "How many events of this kind does a step hold?")
+def kind_count(profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0) -> Measurement:
+    """Events of a kind per step of a rank: those whose name holds ``part`` and that take ``min_us`` or more."""
+    view, rows = _of_kind(profile, rank, kind, part, min_us)
+    return of_events(view, len(rows) / len(view.steps), rows, _selector(kind, part, min_us))
+
+
+@metric("ms", "time per step in {kind} events", "How long does at least one event of this kind run?")
+def kind_ms(profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0) -> Measurement:
+    """Time per step in which at least one of the same events runs; what runs at the same time counts once."""
+    view, rows = _of_kind(profile, rank, kind, part, min_us)
+    on_device = view.rank.has_device and (kind == "collective" or KINDS[kind][0] in DEVICE_WORK)
+    moments = view.covered(rows)
+    per_step = view.per_step_ms(moments) if on_device else view.host_per_step_ms(moments)
+    return of_events(view, float(np.mean(per_step)), rows, _selector(kind, part, min_us))
+
+
+@metric("ms", "{statistic} duration of one {name}", "How long does a single call take?")
+def call_ms(profile: Profile, rank: int, name: str, statistic: str = "median") -> Measurement:
+    """Duration of the single events of exactly this name in a rank's steps: median, mean, p95, p99 or max of them."""
+    view = profile.rank(rank)
+    rows = view.in_steps(np.flatnonzero(view.codes == view.code(name)))
+    if not len(rows):
+        choice("event", name, view.distinct_names(view.in_steps(kind_rows(profile, rank, ""))))
+    taken_ms = (view.end[rows] - view.start[rows]) / 1e6
+    return of_events(view, over_steps(taken_ms, statistic), rows, "events of one name")
+
+
+@metric("%", "share of the own time of {name} in the {phase} phase", "In which phase does this call spend its time?")
+def call_phase_pct(profile: Profile, rank: int, name: str, phase: str) -> Measurement:
+    """Share of the own host time of the training threads' calls of exactly this name inside one phase of the step."""
+    view, table = profile.rank(rank), host_calls(profile, rank)
+    table = table[table["name"] == view.code(name)]
+    whole, rows = int(table["own_ns"].sum()), table["row"].to_numpy()
+    if not whole:
+        raise UsageError(f"no host call of that name takes time in the steps of rank {rank}")
+    known = labels(profile, rank, "phase", rows)
+    wanted = choice("phase", phase, PHASES)
+    inside = np.array([known.texts[code] == wanted for code in known.codes], dtype=bool)
+    value = 100.0 * int(table["own_ns"].to_numpy()[inside].sum()) / whole
+    return of_events(view, value, rows[inside], f"calls of one name in the phase {wanted}")
+
+
+def _of_kind(profile: Profile, rank: int, kind: str, part: str, min_us: float) -> tuple[RankProfile, Rows]:
+    view = profile.rank(rank)
+    rows = view.in_steps(kind_rows(profile, rank, kind))
+    rows = rows[view.end[rows] - view.start[rows] >= min_us * 1e3]
+    if part:
+        low = part.casefold()
+        present = np.unique(view.codes[rows])
+        fits = np.array([low in str(view.categories[code]).casefold() for code in present], dtype=bool)
+        rows = rows[np.isin(view.codes[rows], present[fits])]
+    return view, rows
+
+
+def _selector(kind: str, part: str, min_us: float) -> str:
+    text = f"events of kind {kind or 'any'}"
+    text += f" whose name holds {part}" if part else ""
+    return text + (f", at least {min_us:g} us long" if min_us else "")
