@@ -13,7 +13,7 @@ from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
-from hermes_agent.questions.question import Question, Subject, wording
+from hermes_agent.questions.question import Question, Subject, lexicon, wording
 from tools.analyzers.registry import checks_for, has_own_check, unwatched_causes
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
@@ -32,6 +32,11 @@ IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have
 LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|little)|slow\w*|isnt|arent|doesnt|dont)\b")
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
+# A question that suspects something, or nothing but the word for it.
+SUSPECTED = re.compile(
+    r"\b(is|isnt|are|arent|was|be|been|could|can|may|maybe|might|does|do|did|why|slow\w*|bottlenecks?|problems?|issues?|bound"
+    r"|causes?|blame|reasons?|limit\w*|bad|poor|low|high|heavy|too|hurts?)\b|^\w+( \w+)?$"
+)
 MOSTLY = 0.5  # of exposed communication; with more waiting in it, transfer is the smaller part
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
@@ -60,8 +65,14 @@ class CauseStatus:
 
 
 def suspect(discussion: Discussion, question: Question) -> str | None:
-    """The evidence for and against the cause, mechanism or family that the question names."""
-    return None if question.subject is None else about(discussion, question.subject, question.words)
+    """The evidence for and against the cause, mechanism or family that the question names; None where it names none.
+
+    A broad word such as kernel is meant as a cause only where the question suspects something.
+    """
+    subject = question.subject
+    if subject is None or (subject.broad and not SUSPECTED.search(question.words)):
+        return None
+    return about(discussion, subject, question.words)
 
 
 def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
@@ -114,8 +125,18 @@ def _waiting(discussion: Discussion, subject: Subject) -> str:
 
 def define(discussion: Discussion, question: Question) -> str | None:
     """Signs and remedies of the cause that the question names, then its status in this run."""
+    known = lexicon().terms
+    if term := next(
+        (
+            each
+            for each in known
+            if re.search(rf"\b(?:a |an |the )?(?:{each.words})( mean| stand for)?$", question.words)
+        ),
+        None,
+    ):
+        return term.text
     subject = question.subject
-    if subject is None:
+    if subject is None or subject.broad:
         return None
     more = ", ".join(cause_title(cause, None) for cause in subject.causes[DEFINED:])
     return blocks(

@@ -18,7 +18,8 @@ def saved_states(discussion: Discussion, question: Question) -> str:
     if any(rows):
         return blocks(["Steps that save a state, as the trace shows them:", bullets(rows)])
     subject = subject_of("checkpoints")
-    return blocks([wording("no_saves"), about(discussion, subject) if subject else ""])
+    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
+    return blocks(["" if found else wording("no_saves"), about(discussion, subject) if subject else ""])
 
 
 def _of_rank(discussion: Discussion, rank: int) -> str:

@@ -103,8 +103,13 @@ def at_ends(discussion: Discussion, question: Question) -> Question:
     known = discussion.diagnosis.run.steps
     if not named or not known:
         return question
-    numbers = [known[0] if each == "first" else known[-1] for each in named]
-    return replace(question, steps=tuple(dict.fromkeys((*question.steps, *numbers))))
+    ends = {"first": known[0], "last": known[-1], "final": known[-1]}
+    words = AT_END.sub(
+        lambda match: " vs ".join(f"step {ends[each]}" for each in match.groups() if each), question.words
+    )
+    return replace(
+        question, words=words, steps=tuple(dict.fromkeys((*question.steps, *(ends[each] for each in named))))
+    )
 
 
 def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, ...]:

@@ -46,6 +46,7 @@ OF_A_PLACE = {  # questions that are said otherwise of one rank or step
     "Where does the time go?": "Break down {}",
     "How long does a step take?": "How long is {}?",
 }
+COMPARE = "Compare them"
 OF_A_STEP = {
     "How much time in forward and backward?",
     "Which line of code is slow?",
@@ -83,6 +84,7 @@ class Subject:
     causes: tuple[str, ...]
     mechanism: str | None = None
     words: str = field(default="", compare=False)
+    broad: bool = field(default=False, compare=False)  # its words also stand in questions about something else
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,14 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
+class Term:
+    """A word of the field that is no cause, and what it means in the answers."""
+
+    words: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Lexicon:
     """Words by which questions are understood, and fixed texts of answers."""
 
@@ -133,6 +143,7 @@ class Lexicon:
     operations: tuple[Operation, ...]
     event_kinds: tuple[EventKind, ...]
     unrecorded: tuple[Unrecorded, ...]
+    terms: tuple[Term, ...]
     spelling: str
     english: str
 
@@ -258,8 +269,10 @@ def folded(text: str) -> str:
 
 
 def _search(language: str, pattern: str, words: str) -> bool:
-    """Chinese has no blanks between words; elsewhere a name begins and ends with a word."""
-    return bool(re.search(pattern if language == "Chinese" else rf"\b(?:{pattern})\b", words))
+    """Chinese has no blanks between words, and letters of its own; elsewhere a name begins and ends with a word."""
+    if language == "Chinese":
+        return not words.isascii() and bool(re.search(pattern, words))
+    return bool(re.search(rf"\b(?:{pattern})\b", words))
 
 
 def _placed(question: str, words: str) -> str:
@@ -269,6 +282,8 @@ def _placed(question: str, words: str) -> str:
     where = [*(ranks if question in OF_A_RANK else []), *(steps if question in OF_A_STEP else [])]
     if where:
         return f"{question.rstrip('?')} on {' and '.join(where)}?"
+    if question == COMPARE and (two := (steps if len(steps) > 1 else ranks)[:2]):
+        return f"Compare {' with '.join(two)}"
     if not (where := ranks + steps) or question not in OF_A_PLACE:
         return question
     place = " ".join(where) if question == "Where does the time go?" else where[0]

@@ -64,8 +64,10 @@ def _of_calls(discussion: Discussion, question: Question) -> str:
     texts = []
     for name in question.names:
         whole = recorded_name(discussion, rank, name)
-        given = {"rank": rank, "name": whole}
-        facts = [discussion.measure("call_ms", **given, statistic=each) for each in ("median", "p95", "p99", "max")]
+        facts = [
+            discussion.measure("call_ms", rank=rank, name=whole, statistic=each)
+            for each in ("median", "p95", "p99", "max")
+        ]
         text = "One {n0} of rank RANK takes {0} as the median; 95 % of them take at most {1}, 99 % at most {2}, the"
         lead = discussion.say(f"{text.replace('RANK', str(rank))} longest {{3}}.", *facts, names=(whole,))
         texts.append(f"{lead} It rests on all of its calls in the recorded steps, with what runs inside them.")
