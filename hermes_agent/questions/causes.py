@@ -37,6 +37,7 @@ SUSPECTED = re.compile(
     r"\b(is|isnt|are|arent|was|be|been|could|can|may|maybe|might|does|do|did|why|slow\w*|bottlenecks?|problems?|issues?|bound"
     r"|causes?|blame|reasons?|limit\w*|bad|poor|low|high|heavy|too|hurts?)\b|^\w+( \w+)?$"
 )
+ALTERNATIVES = re.compile(r"\bor\b")
 MOSTLY = 0.5  # of exposed communication; with more waiting in it, transfer is the smaller part
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
@@ -72,6 +73,8 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
     subject = question.subject
     if subject is None or (subject.broad and not SUSPECTED.search(question.words)):
         return None
+    if ALTERNATIVES.search(question.words) and len(question.subjects) > 1:
+        return blocks(about(discussion, each, question.words) for each in question.subjects)
     return about(discussion, subject, question.words)
 
 

@@ -124,6 +124,27 @@ def test_what_was_not_recorded_is_said_so(steps: Discussion, question: str) -> N
     assert "not known" in reply(steps, question).text
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("what is a kernel?", "one function that runs on the device"),
+        ("what does data wait mean?", "waits for its data"),
+    ],
+)
+def test_a_word_of_the_field_is_explained(steps: Discussion, question: str, said: str) -> None:
+    assert said in reply(steps, question).text
+
+
+def test_both_of_two_suspicions_are_answered() -> None:
+    text = reply(discussed.slow_loader(), "is it the network or the data loader?").text
+    assert "Not the network" in text
+    assert "Data input has a part in it." in text
+
+
+def test_tensor_cores_are_not_answered_by_how_busy_the_device_is(steps: Discussion) -> None:
+    assert "runs kernels for" not in reply(steps, "what is the tensor core utilization?").text
+
+
 def test_an_unknown_question_brings_no_cases(steps: Discussion) -> None:
     assert reply(steps, "what is a flux capacitor?").text.endswith("`help` lists all of them.")
 
