@@ -130,6 +130,29 @@ def step_log() -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
+def job_log() -> bytes:
+    """The output of a training: steps of Megatron-LM, timers, a progress bar, NCCL, a table and a time-out."""
+    steps = "".join(
+        f" iteration {step}/ 100 | elapsed time per iteration (ms): {95.25 + step % 3} | loss scale: 1.0 |\n"
+        "time (ms) | forward-compute: 30.5 | backward-compute: 60.25\n"
+        for step in range(1, 31)
+    )
+    nccl = "".join(
+        f"node:{rank}:9 [0] NCCL INFO {text}\n"
+        for rank in (1, 2)
+        for text in (
+            "Using network Socket",
+            "2 coll channels, 2 p2p channels",
+            "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0",
+            f"comm 0xa{rank} rank {rank - 1} nranks 2 cudaDev 0 busId 17000 commId 0x5 - Init COMPLETE",
+        )
+    )
+    table = "# out-of-place in-place\n 8388608 2097152 float sum -1 83.3 100.6 100.6 0 80.9 103.5 103.5 0\n"
+    bar = "\r".join(f"{at}%| | {at}/9 [00:{at:02d}<00:00, 1.0s/it]" for at in range(9))
+    hung = "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=SEND, Timeout(ms)=600000)"
+    return f"[rank0]: start\n{nccl}{steps}{bar}\n{table}# Avg bus bandwidth : 102.0\n{hung}\n".encode()
+
+
 def environment() -> bytes:
     """An env.json."""
     return json.dumps(

@@ -19,6 +19,7 @@ from tools.run.packing import DamagedError, read_header, unpack
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import packed
 from tools.sources.formats import Anchor, FolderFiles, RecordFormat
+from tools.sources.job_log.source import JOB_LOG
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.parallel_decode import absorb
 from tools.sources.kineto.reader import read_trace
@@ -166,6 +167,8 @@ TARGETS = (
     Target("kineto shared", "t.json", _traces, "text", _shared, 0.004),
     Target("step log", "steps_rank0.jsonl", lambda: [seeds.step_log()], "text", _records(STEP_LOG), 0.008),
     Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
+    Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
+    Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

@@ -32,11 +32,12 @@ MOST_SPANS = 1000  # a log of every tenth step has as many spans as steps
 
 
 def recorded_record(run: Run) -> RecordedRecord | None:
-    """Ranks, spans of steps and hosts of the records and step logs; None when the run has traces only."""
-    if run.records is None and run.step_log is None:
+    """Ranks, spans of steps and hosts of the records and logs; None when the run has traces only."""
+    of_output = None if run.job_log is None or run.job_log.steps.empty else run.job_log.steps
+    if run.records is None and run.step_log is None and of_output is None:
         return None
     of_records = None if run.records is None else run.records.steps
-    tables = [table for table in (of_records, run.step_log) if table is not None]
+    tables = [table for table in (of_records, run.step_log, of_output) if table is not None]
     ranks = [np.asarray(table["rank"], dtype=np.int64) for table in tables]
     steps = [np.asarray(table["step"], dtype=np.int64) for table in tables]
     started = () if run.records is None else run.records.ranks

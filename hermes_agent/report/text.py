@@ -133,6 +133,8 @@ class _Page:
         names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
         shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         step_time = self.diagnosis.step_time_ms
+        if step_time is None and not run.cut_ranks:
+            return self._line(f"{shown} · no steps")
         if step_time is None:
             return self._line(f"{shown} · cut, nothing is measured")
         if not run.ranks and run.recorded is not None:

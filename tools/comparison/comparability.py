@@ -117,7 +117,8 @@ def _sizes(a: Profile, b: Profile, names: Sequence[str]) -> str:
 def _no_series(profile: Profile, which: str) -> str:
     if profile.series is not None:
         return ""
-    if profile.run.records is None and profile.run.step_log is None:
+    run = profile.run
+    if run.records is None and run.step_log is None and run.job_log is None:
         return f"the {which} one has no records or step log, and the other one no trace"
     return f"the {which} one has records of fewer than {LEAST_STEPS} steps after the first ones"
 

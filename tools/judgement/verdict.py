@@ -121,6 +121,7 @@ NEEDED: Mapping[str, str] = MappingProxyType(
     }
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
@@ -217,6 +218,9 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
+    if not profile.measured and not profile.run.cut:
+        why = "no trace was read, and the job's output holds no series of steps"
+        return Judgement("inconclusive", why, STEP_LINES)
     if not profile.measured:
         why = "a cut trace does not show what it lacks: neither step time, nor shares of the step, nor causes are known"
         return Judgement("inconclusive", why, capture_of(profile))

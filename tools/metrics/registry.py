@@ -40,7 +40,7 @@ from tools.metrics.host import (
 )
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import collector, own_time, samples, saves, series
-from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.run.model import JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
 NAME_LIMIT = 80
@@ -142,7 +142,7 @@ def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, argument
 
 
 def _path(profile: Profile, result: Measurement) -> str:
-    other = (MONITOR_FORMAT, STEP_LOG_FORMAT)
+    other = (MONITOR_FORMAT, STEP_LOG_FORMAT, JOB_LOG_FORMAT)
     paths = [
         str(each.path)
         for each in profile.run.sources

@@ -11,6 +11,8 @@ import pandas as pd
 
 from tools.errors import CutError, UsageError
 from tools.run.events import EventTable
+from tools.run.job_log import JobLog
+from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
 from tools.run.records import MonitorRecords
@@ -150,6 +152,7 @@ class Run:
     notes: tuple[str, ...] = ()  # what was assumed or excluded, one sentence each
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
+    job_log: JobLog | None = None  # of the job's own output
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

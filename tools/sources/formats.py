@@ -17,6 +17,7 @@ from tools.sources.options import LoadOptions
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tools.run.job_log import JobLog
     from tools.run.model import Source
     from tools.run.records import MonitorRecords
     from tools.sources.trace_file import TraceFile
@@ -49,6 +50,7 @@ class Contribution:
 
     records: MonitorRecords | None = None
     step_log: pd.DataFrame | None = None
+    job_log: JobLog | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -58,6 +60,7 @@ class Contribution:
         return Contribution(
             records=other.records if self.records is None else self.records,
             step_log=other.step_log if self.step_log is None else self.step_log,
+            job_log=other.job_log if self.job_log is None else self.job_log,
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),
@@ -75,6 +78,9 @@ class RecordFormat:
     needed: re.Pattern[str] | None = None  # without one of these the other files are not read
     makes_run: bool = True  # a folder that holds nothing else can be diagnosed
     with_capture: bool = False  # of a capture inside the run folder the files lie in the capture's own folder
+    # Of files that no other format claims: whether the content is of this one, whatever the name. ``names`` is then
+    # asked only where the content is out of reach, such as of a list of files behind a URL.
+    recognises: Callable[[Path], bool] | None = None
 
 
 @dataclass(frozen=True)

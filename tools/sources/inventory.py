@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from tools.sources.plain_files import leads_out, lies_within
 from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
+MOST_RECOGNISED = 4_096  # files of a folder of which the content is looked at to recognise them
 MOST_ENTRIES = 1 << 18  # looked at in search of traces: 10,000 ranks with a folder and some files each
 DEEPEST, MOST_FOLDERS = 4, 65_536  # levels below the run folder in which traces are looked for, and folders of a level
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
@@ -47,16 +48,21 @@ class Inventory:
 
 
 def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[RecordFormat] = RECORDS) -> Inventory:
-    """List the run at these paths: files are traces, of a folder the traces in it and in the folders directly below.
+    """List the run at these paths: files are traces, or of a format that recognises their content; of a folder the
+    traces in it and in the folders directly below.
 
     Where these hold none, the first level further below that holds traces is taken.
     There are none where a folder holds records only; InputError where it holds nothing of a run.
     """
     traces: list[Path] = []
     notes: list[str] = []
+    given: dict[str, list[Path]] = {}
     for path in paths:
         if _exists_as_file(path):
-            traces.append(path)
+            if (format_ := _recognised(path, formats)) is None:
+                traces.append(path)
+            else:
+                given.setdefault(format_.name, []).append(path)
             continue
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
@@ -67,7 +73,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             notes.append(_passed_over(path, other))
         traces += found[: limits.files]
     unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
-    records = _records(paths, formats, notes)
+    records = _records(paths, formats, given, notes)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
             f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz file"
@@ -76,11 +82,29 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     return Inventory(tuple(unique), records, tuple(notes))
 
 
-def _records(paths: Iterable[Path], formats: Sequence[RecordFormat], notes: list[str]) -> tuple[FolderFiles, ...]:
+def _recognised(path: Path, formats: Sequence[RecordFormat]) -> RecordFormat | None:
+    """The format of a file given by its path that no reader of traces knows by its name."""
+    if is_trace_file(path.name):
+        return None
+    return next((each for each in formats if each.recognises is not None and each.recognises(path)), None)
+
+
+def _records(
+    paths: Sequence[Path], formats: Sequence[RecordFormat], given: Mapping[str, list[Path]], notes: list[str]
+) -> tuple[FolderFiles, ...]:
     own = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
     around = dict.fromkeys(each.parent if CAPTURE.match(each.name) else each for each in own)
     found: list[FolderFiles] = []
+    named = [each.names for each in formats if each.recognises is None and not each.folder]
+    folders = dict.fromkeys(each.parent if CAPTURE.match(each.name) else each for each in paths if each.is_dir())
     for wanted in formats:
+        if wanted.recognises is not None:
+            if given.get(wanted.name):
+                found.append(FolderFiles(wanted, given[wanted.name][0].parent, tuple(given[wanted.name])))
+            for folder in folders:
+                if content := _by_content(folder, wanted, named):
+                    found.append(FolderFiles(wanted, folder, tuple(content)))
+            continue
         for folder in own if wanted.with_capture else around:
             files = _listed(folder, wanted, notes)
             if any((wanted.needed or wanted.names).match(unpacked_name(file)) for file in files):
@@ -100,6 +124,23 @@ def _listed(folder: Path, wanted: RecordFormat, notes: list[str]) -> list[Path]:
         notes.append(f"{place}: is a link that leads out of the run folder; it was left out")
         return []
     return [file for file in found if not leads_out(file, place)]
+
+
+def _by_content(folder: Path, wanted: RecordFormat, named: Sequence[re.Pattern[str]]) -> list[Path]:
+    """Files of the folder whose content the format recognises, but for those that others claim by name."""
+    assert wanted.recognises is not None
+    try:
+        with os.scandir(folder) as listed:
+            names = sorted(entry.name for entry in islice(listed, MOST_FILES) if _may_be_read(entry))
+    except OSError:  # the other formats have noted it
+        return []
+    unclaimed = [
+        name
+        for name in names
+        if not is_trace_file(name) and not any(each.match(name.removesuffix(PACKED)) for each in named)
+    ]
+    files = [folder / name for name in unclaimed if not leads_out(folder / name, folder)][:MOST_RECOGNISED]
+    return [file for file in files if file.is_file() and wanted.recognises(file)]
 
 
 def is_run_file(folder: str, name: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.run.clock import align
+from tools.run.job_log import JobLog
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
 from tools.run.steps import find_steps
@@ -139,6 +140,7 @@ def _run(
         notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes),
         records=records.records,
         step_log=records.step_log,
+        job_log=records.job_log,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -150,23 +152,36 @@ def _untraced(
 ) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
     read = _records(found, formats, Anchor())
-    if read.records is None and read.step_log is None:
+    if read.records is None and read.step_log is None and read.job_log is None:
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
             + (f": {reasons[0]}" if reasons else "; capture some steps of the running training")
         )
     sizes = set() if read.records is None else {each.world_size for each in read.records.ranks}
+    stated = Layout() if read.job_log is None else layout_of(read.job_log)
     return Run(
         ranks=(),
         sources=(*sources(found.traces, (), failures), *read.sources),
-        layout=Layout(world_size=sizes.pop() if len(sizes) == 1 else None),
+        layout=replace(stated, world_size=sizes.pop()) if len(sizes) == 1 else stated,
         origin_unix_ns=None,
         notes=(*found.notes, NO_TRACE, *notes((), failures), *read.notes),
         records=read.records,
         step_log=read.step_log,
+        job_log=read.job_log,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
+    )
+
+
+def layout_of(log: JobLog) -> Layout:
+    """The parallel sizes that the job prints."""
+    return Layout(
+        world_size=log.whole("world_size"),
+        data_parallel=log.whole("data_parallel_size"),
+        tensor_parallel=log.whole("tensor_model_parallel_size"),
+        pipeline_parallel=log.whole("pipeline_model_parallel_size"),
+        expert_parallel=log.whole("expert_model_parallel_size"),
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tools.sources.decompress import Readable, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.formats import RecordFormat, TraceFormat
+from tools.sources.job_log.source import JOB_LOG
 from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
 from tools.sources.step_log import STEP_LOG
 
 TRACES: tuple[TraceFormat, ...] = (KINETO,)
-RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG)
+RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG, JOB_LOG)
 START_BYTES = 64
 
 

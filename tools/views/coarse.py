@@ -60,7 +60,7 @@ def capture_of(profile: Profile) -> str:
 def _suspects(profile: Profile) -> tuple[int, ...]:
     series = profile.series
     if series is None:
-        return profile.rank_numbers[:2]
+        return profile.rank_numbers[:2] or (0,)
     if "own_ms" in series.usual and not series.usual["own_ms"].isna().any() and len(series.ranks) > 1:
         own = series.usual.groupby("rank")["own_ms"].mean()
         if spread_pct(own) >= profile.thresholds["rank_spread_pct"]:

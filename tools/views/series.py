@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import InputError
-from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
+from tools.run.job_log import StepTime
+from tools.run.model import JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.views.step_shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.step_shape import Level, StepSeries, level_at
 
@@ -55,7 +56,10 @@ def _place(rank: Rank, walls_ms: NDArray[np.float64]) -> int | None:
     return int(fitting[np.argmin(off[fitting])])
 
 
+SeriesOrigin = Literal["monitor", "step_log", "job_log"]
+FORMATS: dict[SeriesOrigin, str] = {"monitor": MONITOR_FORMAT, "step_log": STEP_LOG_FORMAT, "job_log": JOB_LOG_FORMAT}
 LEAST_STEPS = 5  # fewer usual steps than this are no series
+LEAST_LINES = 2  # of a job's output, which may print few lines of long steps
 SETTLING_SHARE = 0.1  # of the steps, at most SETTLING_STEPS: caches fill, allocators grow, workers start
 SETTLING_STEPS = 10
 LONGEST_MS = 1e9  # a step of eleven days is a damaged record
@@ -69,15 +73,17 @@ class RunSeries:
     step, and ``every`` holds the usual steps of all levels.
 
     Columns: rank, step, wall_ms and, from the monitor, begin_unix_ns, end_unix_ns, data_wait_ms, own_ms, waiting_ms,
-    gc_ms, gc_longest_ms, thread_cpu_ms, switches, queue depths (see ``MonitorRecords.steps``).
+    gc_ms, gc_longest_ms, thread_cpu_ms, switches, queue depths (see ``MonitorRecords.steps``), of a job's output those
+    of ``JobLog.steps``.
     """
 
     usual: pd.DataFrame
     captured: pd.DataFrame
-    origin: Literal["monitor", "step_log"]
+    origin: SeriesOrigin
     notes: tuple[str, ...] = ()  # what was left out or assumed, one sentence each
     level: Level = field(default_factory=Level)
     every: pd.DataFrame | None = None
+    averaged: str = ""  # why a row is not the time of one step, as a sentence says it; "" where it is
 
     @property
     def whole(self) -> RunSeries:
@@ -87,7 +93,15 @@ class RunSeries:
     @property
     def source(self) -> str:
         """The format of the sources behind it."""
-        return MONITOR_FORMAT if self.origin == "monitor" else STEP_LOG_FORMAT
+        return FORMATS[self.origin]
+
+    def unseen(self, count: int) -> str:
+        """The reason why a job's output shows no single steps, or fewer than this; "" where it shows them."""
+        if self.origin != "job_log":
+            return ""
+        if self.averaged:
+            return f"single steps are not known: {self.averaged}"
+        return "too few steps were printed" if len(self.slowest_ms) < count else ""
 
     @cached_property
     def slowest_rank(self) -> int:
@@ -129,11 +143,19 @@ class RunSeries:
 
 
 def series_of(run: Run) -> RunSeries | None:
-    """From the monitor's records, else from step logs, else None; None too when hardly a step was left alone."""
-    for series in (_from_records(run), _from_log(run)):
-        if series is not None and not series.usual.empty and len(series.slowest_ms) >= LEAST_STEPS:
+    """From the monitor's records, else from step logs, else from the job's output, else None.
+
+    None too when hardly a step was left alone.
+    """
+    for series in (_from_records(run), _from_log(run), _from_output(run)):
+        if series is not None and not series.usual.empty and len(series.slowest_ms) >= least_rows(series):
             return _at_level(series)
     return None
+
+
+def least_rows(series: RunSeries) -> int:
+    """The fewest usual rows that make a series."""
+    return LEAST_LINES if series.origin == "job_log" else LEAST_STEPS
 
 
 def require_steps(run: Run, paths: Sequence[Path]) -> None:
@@ -141,7 +163,7 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
     names = ", ".join(map(str, paths))
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
-    if not run.ranks and not run.cut and series_of(run) is None:
+    if not run.ranks and not run.cut and run.job_log is None and series_of(run) is None:
         few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"
         raise InputError(f"{names}: {few}; let the training run on, or capture some steps")
 
@@ -185,6 +207,24 @@ def _from_log(run: Run) -> RunSeries | None:
     captured = traced != UNTRACED
     usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
     return RunSeries(table[usual], table[_chosen(run, table, traced)], "step_log", notes)
+
+
+IN_WORDS: dict[StepTime, str] = {
+    "mean": "each line gives the mean over the steps since the one before it",
+    "smoothed": "a progress bar shows a smoothed rate",
+    "stamps": "step times are differences of the lines' time stamps",
+    "step": "only one step of several is printed",
+}
+
+
+def _from_output(run: Run) -> RunSeries | None:
+    """Step lines of the job's output, where no trace shows its steps."""
+    log = run.job_log
+    if log is None or log.steps.empty or run.ranks:
+        return None
+    table, notes = _in_order(log.steps, [])
+    averaged = "" if log.span == 1 and log.step_time != "smoothed" else IN_WORDS[log.step_time]
+    return RunSeries(table[~_settling(table)], table.iloc[:0], "job_log", notes, averaged=averaged)
 
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from tools.metrics.registry import measure
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
-from tools.views.series import RunSeries
+from tools.views.series import RunSeries, SeriesOrigin
 from tools.views.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, Level, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
@@ -31,7 +31,13 @@ SHOWN_SPIKES = 3
 USUAL_SHARE = 0.5  # of the steps must be near the median, else it is no step that another one could be held against
 RHYTHM_CORRELATION = 0.5
 OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
-MORE_RECORDS = "a longer series: more steps under the monitor, or in the step log"
+MORE_RECORDS = "a longer series: more steps under the monitor, or in a log"
+SOURCES: dict[SeriesOrigin, str] = {
+    "monitor": "the monitor's records",
+    "step_log": "the step log",
+    "job_log": "the job's output",
+}
+EVERY_STEP = "the time of each of many steps in the job's output (`--log-interval 1` or its like)"
 OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
 
 
@@ -41,11 +47,14 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     if series is None:
         return ()
     facts = (measure(profile, "series_step_ms", statistic=each) for each in ("mean", "median", "p95"))
-    source = "the monitor's records" if series.origin == "monitor" else "the step log"
+    source = SOURCES[series.origin]
     qualifier, stretch = untouched(profile), _stretch(series.level)
     steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}"
     which = f"{stretch}{steps}" if stretch else steps.capitalize()
-    said = [say(f"{which} take {{0}} on average by {source}; their median is {{1}}, their p95 {{2}}.", *facts)]
+    text = f"{which} take {{0}} on average by {source}; their median is {{1}}, their p95 {{2}}."
+    said = [say(text, *facts)]
+    if series.averaged:
+        said = [say(f"{which} take {{0}} on average by {source}; {series.averaged}.", next(iter(facts)))]
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):
@@ -108,6 +117,12 @@ def _asked(profile: Profile) -> Asked:
     return Asked(traced)
 
 
+def _not_each_step(asked: Asked, count: int) -> Check | None:
+    """The answer where a job's output shows too few steps, or no single ones; None where it shows them."""
+    unseen = "" if asked.series is None else asked.series.unseen(count)
+    return cannot_answer(unseen, EVERY_STEP) if unseen else None
+
+
 @coarse("step_time.level", "Step time", "How long does a step take?")
 def level(profile: Profile) -> Check:
     """The median step, the unprofiled steps, and a device that began behind the host."""
@@ -148,6 +163,8 @@ def _inferred(profile: Profile) -> tuple[Sentence, ...]:
 def fluctuation(profile: Profile) -> Check:
     """Single steps far above the median, or groups of steps; in a trace with the part that took longer."""
     asked = _asked(profile)
+    if unseen := _not_each_step(asked, SPIKE_STEPS):
+        return unseen
     if asked.series is not None:
         facts = measure_all(profile, "series_variation_pct", "series_long_steps")
         sentence = say(f"The {asked.word}step time varies by {{0}}; {{1}} are far above the median.", *facts)
@@ -219,6 +236,8 @@ def change_point(profile: Profile) -> Check:
 def rhythm(profile: Profile) -> Check:
     """Long steps at a fixed distance: by the stalls of each rank in records, by autocorrelation in a trace."""
     asked = _asked(profile)
+    if unseen := _not_each_step(asked, PERIOD_STEPS):
+        return unseen
     stalls = {} if asked.series is None else rank_stalls(profile)
     if stalls:
         rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))

@@ -17,7 +17,7 @@ from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
-from tools.views.step_shape import Stalls
+from tools.views.step_shape import PERIOD_STEPS, Stalls
 from tools.whatif.change import Scale
 
 NEEDED = "a step log or monitor records over several save intervals"
@@ -56,6 +56,8 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     series = profile.series
     if series is None:
         return cannot_answer("the steps of a trace are too few to show a rhythm", NEEDED)
+    if unseen := series.unseen(PERIOD_STEPS):
+        return cannot_answer(unseen, NEEDED)
     stalls = rank_stalls(profile)
     if not stalls:
         facts = (measure(profile, "series_variation_pct"), measure(profile, "series_long_steps"))

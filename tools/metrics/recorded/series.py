@@ -17,7 +17,7 @@ from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
 
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
-SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
+SHOWN = ("rank", "step", "wall_ms", "span", "line", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
 
 
 def run_series(profile: Profile) -> RunSeries:
@@ -25,7 +25,7 @@ def run_series(profile: Profile) -> RunSeries:
     if profile.run.cut and not profile.measured:
         raise CutError(ONLY_CUT)
     if profile.series is None:
-        raise UsageError("the run has neither monitor records nor step logs with enough steps")
+        raise UsageError("the run has no monitor records, step logs or job output with enough steps")
     return profile.series
 
 
@@ -243,5 +243,7 @@ def _measured(series: RunSeries, value: float, rank: int | None, selector: str) 
 def _of_steps(
     series: RunSeries, value: float, table: pd.DataFrame, selector: str, ranks: tuple[int, ...], steps: Iterable[int]
 ) -> Measurement:
+    if series.origin == "job_log" and not table.empty:
+        selector += f", lines {int(table['line'].min())} to {int(table['line'].max())}"
     shown = table[[name for name in SHOWN if name in table]].reset_index(drop=True)
     return Measurement(value, lambda: shown, selector, ranks, tuple(map(int, steps)), source=series.source)

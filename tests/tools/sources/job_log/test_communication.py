@@ -1,0 +1,110 @@
+"""What NCCL, nccl-tests and the watchdog of PyTorch write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron, read
+
+NCCL = """\
+node1:100:110 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
+node1:100:110 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using internal implementation
+node1:100:110 [0] NCCL INFO NET/IB : No device found.
+node1:100:110 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>
+node1:100:110 [0] NCCL INFO Using network Socket
+NCCL version 2.21.5+cuda12.4
+node1:100:110 [0] NCCL INFO NCCL_ALGO set by environment to Tree.
+node1:100:110 [0] NCCL INFO comm 0xaa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 17000 commId 0x54fe - Init START
+node1:100:110 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'
+[1,1]<stdout>:node2:200:210 [0] NCCL INFO comm 0xbb rank 1 nranks 2 cudaDev 0 busId 65000 commId 0x54fe - Init START
+node1:100:110 [0] NCCL INFO 2 coll channels, 2 collnet channels, 0 nvls channels, 2 p2p channels
+node1:100:110 [0] NCCL INFO comm 0xaa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 17000 commId 0x54fe - Init COMPLETE
+node2:200:210 [0] NCCL INFO comm 0xbb rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 65000 commId 0x54fe - Init COMPLETE
+node1:100:111 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0
+node1:100:111 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA
+node1:100:111 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[0] via P2P/CUMEM
+"""
+
+
+def test_a_communicator_is_joined_by_its_id_and_owns_its_connections(tmp_path: Path) -> None:
+    nccl = read(tmp_path, NCCL).nccl
+    assert [(each.value, each.line) for each in nccl.network] == [("Socket", 5)]
+    assert nccl.version is not None
+    assert nccl.version.value == "2.21.5+cuda12.4"
+    assert {name: (set_.value, set_.line) for name, set_ in nccl.settings.items()} == {"NCCL_ALGO": ("Tree", 7)}
+    assert [each.value for each in nccl.gpu_direct_off] == ["HCA 0 'mlx5_0'"]
+    assert nccl.hosts == ("node1", "node2")
+    (joined,) = nccl.communicators
+    assert (joined.key, joined.ranks, joined.size, joined.line) == ("0x54fe", (0, 1), 2, 12)
+    assert (joined.channels, joined.channels_line) == (2, 11)
+    assert joined.transports == {"NET/Socket": 1, "NET/IB/GDRDMA": 1, "P2P": 1}
+    assert joined.transport_lines == {"NET/Socket": 14, "NET/IB/GDRDMA": 15, "P2P": 16}
+
+
+TEST = """\
+# Collective test starting: all_reduce_perf
+node1:1:2 [0] NCCL INFO Using network IB
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+     8388608       2097152     float     sum      -1    83.33  100.66  100.66      0    80.98  103.59  103.59      0
+    16777216       4194304     float     sum      -1node1:1:2 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x7
+node1:1:2 [0] NCCL INFO AllReduce: opCount 1 sendbuff 0x7
+    128.3  130.79  130.79      0node1:1:2 [0] NCCL INFO AllReduce: opCount 1 sendbuff 0x7
+    127.0  132.13  132.13    N/A
+# Avg bus bandwidth    : 116.79
+"""
+
+
+def test_rows_of_nccl_tests_are_found_where_other_output_tears_them(tmp_path: Path) -> None:
+    tests = read(tmp_path, TEST).comm_tests
+    assert tests["busbw_gb_per_s"].tolist() == [100.66, 103.59, 130.79, 132.13]
+    assert tests["line"].tolist() == [5, 5, 8, 9]
+    assert tests["in_place"].tolist() == [False, True, False, True]
+    assert set(tests["kind"]) == {"all_reduce_perf"}
+    assert tests["busbw_gb_per_s"].mean() == pytest.approx(116.79, abs=0.005)  # as nccl-tests itself computes it
+
+
+WATCHDOG = (
+    "[rank7]:[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616] [Rank 7] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=4486, OpType=ALLTOALL, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600013 milliseconds "
+    "before timing out.\n"
+    "[rank7]:[E419 10:42:29.1 ProcessGroupNCCL.cpp:1834] [PG ID 2 PG GUID 9 Rank 7] Exception (either an error or "
+    "timeout) detected by watchdog at work: 4486, last enqueued NCCL work: 4489, last completed NCCL work: 4485.\n"
+)
+
+
+def test_a_time_out_is_read_with_the_last_works_of_its_rank(tmp_path: Path) -> None:
+    (timeout,) = read(tmp_path, WATCHDOG).timeouts
+    assert (timeout.rank, timeout.sequence, timeout.operation, timeout.line) == (7, 4486, "ALLTOALL", 1)
+    assert (timeout.timeout_ms, timeout.ran_ms, timeout.group) == (600_000, 600_013, "9")
+    assert (timeout.last_enqueued, timeout.last_completed) == (4489, 4485)
+
+
+def test_warnings_are_counted_with_their_first_and_last_line(tmp_path: Path) -> None:
+    flushes = "[WARNING] [stage3.py:2236:step] 3 pytorch allocator cache flushes since last step. this happens when\n"
+    text = megatron((1, 10.0)) + flushes + "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536\n"
+    text += flushes + megatron((2, 10.0))
+    found = {each.kind: each for each in read(tmp_path, text).warnings}
+    assert (found["allocator_flush"].count, found["allocator_flush"].amount) == (2, 6.0)
+    assert (found["allocator_flush"].first_line, found["allocator_flush"].last_line) == (2, 4)
+    assert found["fp16_overflow"].count == 1
+
+
+def test_arguments_of_the_job_are_read_with_their_lines(tmp_path: Path) -> None:
+    text = (
+        "using world size: 256, data-parallel-size: 1, tensor-model-parallel size: 4, "
+        "pipeline-model-parallel size: 64 \n"
+        "  global_batch_size ............................... 4\n"
+        "[2021-05-25 06:54:51,423] [INFO] [config.py:752:print]   train_batch_size ............. 128\n"
+    )
+    log = read(tmp_path, text + megatron((1, 10.0), (2, 10.0)))
+    assert {name: (log.whole(name), each.line) for name, each in log.settings.items()} == {
+        "world_size": (256, 1),
+        "data_parallel_size": (1, 1),
+        "tensor_model_parallel_size": (4, 1),
+        "pipeline_model_parallel_size": (64, 1),
+        "global_batch_size": (4, 2),
+        "train_batch_size": (128, 3),
+    }

@@ -1,0 +1,85 @@
+"""Logs in the folder of a run and given by their path: recognised by content, next to traces and alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.job_log.test_communication import NCCL
+from tests.tools.sources.kineto_text import span, write_trace
+from tools.errors import InputError
+from tools.sources.inventory import take_inventory
+from tools.sources.job_log.source import JOB_LOG
+from tools.sources.load import load_run
+from tools.sources.options import Limits
+from tools.views.series import series_of
+
+STEPS = megatron(*((step, 100.0 + step % 3) for step in range(1, 41)))
+
+
+@pytest.mark.parametrize("name", ["train.log", "slurm-123.out", "stdout", "anything.txt"])
+def test_a_log_of_any_name_makes_a_run_by_itself(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(STEPS)
+    for given in (tmp_path, tmp_path / name):
+        run = load_run([given])
+        assert [(source.format, source.ranks, source.status) for source in run.sources] == [
+            (JOB_LOG.name, (0,), "complete")
+        ]
+        series = series_of(run)
+        assert series is not None
+        assert series.origin == "job_log"
+        assert len(series.usual) == 36  # a tenth of the steps settles
+        assert series.averaged == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("train.py", STEPS), ("README.md", STEPS), ("notes.txt", "we saw step 3 take long\n"), ("words", "hello\n" * 99)],
+)
+def test_programs_documents_and_sentences_are_no_logs(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="no trace there"):
+        take_inventory([tmp_path], Limits())
+
+
+def test_next_to_a_trace_the_log_is_a_source_and_the_trace_gives_the_steps(tmp_path: Path) -> None:
+    write_trace(tmp_path / "rank0.json", [span("aten::mm", 10, 90)])
+    (tmp_path / "train.log").write_text(STEPS + NCCL)
+    run = load_run([tmp_path])
+    assert {source.format for source in run.sources} == {"kineto", JOB_LOG.name}
+    assert run.job_log is not None
+    assert run.job_log.nccl.network[0].value == "Socket"
+    assert series_of(run) is None
+
+
+def test_a_trace_given_by_its_path_does_not_take_the_logs_around_it(tmp_path: Path) -> None:
+    write_trace(tmp_path / "rank0.json", [span("aten::mm", 10, 90)])
+    (tmp_path / "train.log").write_text(STEPS)
+    assert take_inventory([tmp_path / "rank0.json"], Limits()).records == ()
+
+
+def test_files_of_several_ranks_are_one_job(tmp_path: Path) -> None:
+    for rank in range(3):
+        (tmp_path / f"out.{rank}").write_text("".join(f"[rank{rank}]:{line}\n" for line in STEPS.splitlines()))
+    run = load_run([tmp_path])
+    assert run.job_log is not None
+    assert run.job_log.files == ("out.0", "out.1", "out.2")
+    assert run.job_log.steps.groupby("rank")["file"].first().to_dict() == {0: 0, 1: 1, 2: 2}
+
+
+def test_lines_of_ten_steps_do_not_speak_of_single_steps(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(megatron(*((step, 100.0) for step in range(10, 500, 10))))
+    series = series_of(load_run([tmp_path]))
+    assert series is not None
+    assert series.averaged == "each line gives the mean over the steps since the one before it"
+    assert series.unseen(3) == f"single steps are not known: {series.averaged}"
+
+
+def test_a_log_without_steps_is_a_run_of_which_the_rest_is_known(tmp_path: Path) -> None:
+    (tmp_path / "nccl.log").write_text(NCCL)
+    run = load_run([tmp_path])
+    assert series_of(run) is None
+    assert run.job_log is not None
+    assert run.job_log.nccl.lines == 14

@@ -1,0 +1,125 @@
+"""The series of a whole log: ranks, restarts, intervals, units, stamps, encodings."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron, read
+from tools.sources.job_log.reader import read_job_log
+
+
+def test_each_figure_names_its_line(tmp_path: Path) -> None:
+    text = "start\n\n" + megatron((10, 200.0)) + "time (ms) | forward: 12.5 | backward: 30\n" + megatron((20, 100.0))
+    log = read(tmp_path, text)
+    assert log.steps[["step", "wall_ms", "span", "line"]].to_numpy().tolist() == [[10, 200, 10, 3], [20, 100, 10, 5]]
+    assert log.timers[["step", "name", "min_ms", "line"]].to_numpy().tolist() == [
+        [10, "forward", 12.5, 4],
+        [10, "backward", 30.0, 4],
+    ]
+    assert log.step_time == "mean"
+
+
+def test_ranks_that_are_interleaved_and_torn_are_told_apart(tmp_path: Path) -> None:
+    text = (
+        "[rank0] it 10 loss 4.811 59.9 ms/it[rank1] it 10 loss 4.808 62.6 ms/it\n\n"
+        "[rank1] it 20 loss 4.710 52.2 ms/it\n[rank0] it 20 loss 4.703 51.2 ms/it\n"
+    )
+    steps = read(tmp_path, text).steps
+    assert steps[["rank", "step", "wall_ms", "line"]].to_numpy().tolist() == [
+        [0, 10, 59.9, 1],
+        [0, 20, 51.2, 4],
+        [1, 10, 62.6, 1],
+        [1, 20, 52.2, 3],
+    ]
+
+
+def test_a_restart_is_not_joined_to_what_was_before(tmp_path: Path) -> None:
+    first = megatron(*((step, 100.0 + step) for step in range(1, 8)))
+    again = "".join(f"loading part {number}\n" for number in range(300))
+    path = tmp_path / "job.out"
+    path.write_text(first + again + megatron(*((step, 200.0 + step) for step in range(5, 25))))
+    found = read_job_log(path)
+    assert found.log is not None
+    assert found.log.steps["step"].tolist() == list(range(5, 25))
+    assert found.log.steps["wall_ms"].min() == 205.0
+    assert any("falls at 1 places" in note and "from line 308" in note for note in found.notes)
+
+
+def test_lines_that_several_processes_print_count_once(tmp_path: Path) -> None:
+    text = "".join(megatron((step, 50.0)) * 4 for step in range(1, 6))
+    assert read(tmp_path, text).steps["step"].tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("values", "expected"), [((0.25, 0.17, 0.16), [250, 170, 160]), ((25e3, 17e3, 16e3), None)])
+def test_a_time_without_a_unit_is_read_by_its_size(
+    tmp_path: Path, values: tuple[float, ...], expected: list[int] | None
+) -> None:
+    text = "".join(f"{{'loss': 0.5, 'step': {step}, 'step_time': {value}}}\n" for step, value in enumerate(values))
+    assert read(tmp_path, text).steps["wall_ms"].tolist() == (expected or list(values))
+
+
+def test_a_time_without_a_unit_that_could_be_either_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_text("".join(f"{{'step': {step}, 'step_time': {4.5 + step}}}\n" for step in range(9)))
+    found = read_job_log(path)
+    assert found.log is None
+    assert any("no unit" in note for note in found.notes) or not found.notes
+
+
+def test_a_clock_that_runs_from_the_start_gives_differences(tmp_path: Path) -> None:
+    text = "".join(f"step {step} loss 1.0 time {10.0 + 0.5 * step}s\n" for step in range(0, 100, 10))
+    steps = read(tmp_path, text).steps
+    assert steps["wall_ms"].tolist() == pytest.approx([500.0] * 9)
+
+
+def test_stamps_give_the_time_where_the_lines_state_none(tmp_path: Path) -> None:
+    stamps = [f"2024-08-19 11:10:{second:02d},{ms:03d}" for second, ms in ((0, 0), (2, 500), (5, 0), (7, 500))]
+    text = "".join(
+        f"[rank0]:[titan] {stamp} - root - INFO - step: {10 * at:2d}  loss: 12.1951  tps: 111,770\n"
+        for at, stamp in enumerate(stamps, start=1)
+    )
+    log = read(tmp_path, text)
+    assert log.step_time == "stamps"
+    assert log.steps[["step", "span", "wall_ms"]].to_numpy().tolist() == [[20, 10, 250], [30, 10, 250], [40, 10, 250]]
+
+
+def test_a_long_bar_is_read_by_its_clock_and_another_bar_is_no_training(tmp_path: Path) -> None:
+    bar = "".join(f"\r {at}%| | {at}/4 [{at * 110 // 60:02d}:{at * 110 % 60:02d}<00:00, 99.0s/it]" for at in range(5))
+    evaluation = "".join(f"\rEvaluating: {at}%| | {at}/900 [{at:02d}:00<00:00, 60.0s/it]" for at in range(50))
+    log = read(tmp_path, f"start\n{bar}\n{evaluation}\n")
+    assert log.steps["wall_ms"].tolist() == [110_000.0] * 4
+    assert log.steps["line"].tolist() == [2] * 4
+
+
+@pytest.mark.parametrize("kind", ["plain", "crlf", "utf-16", "gzip", "utf-8 mark", "no last line end"])
+def test_encodings_and_line_ends_do_not_matter(tmp_path: Path, kind: str) -> None:
+    text = "first\n" + megatron((1, 100.0), (2, 110.0))
+    coded = {
+        "plain": text.encode(),
+        "crlf": text.replace("\n", "\r\n").encode(),
+        "utf-16": text.encode("utf-16"),
+        "gzip": gzip.compress(text.encode()),
+        "utf-8 mark": text.encode("utf-8-sig"),
+        "no last line end": text.rstrip("\n").encode(),
+    }
+    steps = read(tmp_path, coded[kind]).steps
+    assert steps[["step", "wall_ms", "line"]].to_numpy().tolist() == [[1, 100, 2], [2, 110, 3]]
+
+
+def test_a_line_without_end_is_skipped_in_bounded_memory(tmp_path: Path) -> None:
+    text = megatron((1, 100.0)).encode() + b"x" * (9 << 20) + b"\n" + megatron((2, 110.0)).encode()
+    assert read(tmp_path, text).steps["line"].tolist() == [1, 3]
+
+
+def test_binary_content_is_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_bytes(bytes(range(50)) * 64 + megatron((1, 1.0), (2, 1.0)).encode())
+    assert read_job_log(path).log is None
+
+
+def test_epochs_that_count_from_their_own_start_are_joined(tmp_path: Path) -> None:
+    text = "".join(f"Epoch [{epoch}/3] Step [{step}] loss: 1 (0.5 s/it)\n" for epoch in (1, 2) for step in (10, 20, 30))
+    assert read(tmp_path, text).steps["step"].tolist() == [10, 20, 30, 40, 50, 60]

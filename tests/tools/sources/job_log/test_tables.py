@@ -1,0 +1,73 @@
+"""Tables of profilers and timers in a job's output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron, read
+
+LIGHTNING = """\
+FIT Profiler Report
+
+---------------------------------------------------------------------------------------------------------
+|  Action                                   |  Mean duration (s)  |  Num calls  |  Total time (s)  |  Percentage %  |
+---------------------------------------------------------------------------------------------------------
+|  Total                                    |  -                  |  1234       |  100.5           |  100 %         |
+---------------------------------------------------------------------------------------------------------
+|  run_training_epoch                       |  98.5               |  1          |  98.5            |  98.0          |
+|  [_TrainingEpochLoop].train_dataloader_next  |  0.75            |  100        |  75.0            |  74.6          |
+---------------------------------------------------------------------------------------------------------
+"""
+AVERAGES = """\
+-------------------  ------------  ------------  ------------  ------------  ------------  ------------
+               Name    Self CPU %      Self CPU     Self CUDA    CUDA total    CUDA time avg    # of Calls
+-------------------  ------------  ------------  ------------  ------------  ------------  ------------
+           aten::mm         1.0%       2.500ms     120.500ms     120.500ms       1.205ms           100
+        aten::copy_         2.0%     900.000us       1.500s        1.500s      15.000ms           100
+-------------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 3.4ms
+"""
+
+
+def test_actions_of_lightning_have_their_times_in_ms(tmp_path: Path) -> None:
+    actions = read(tmp_path, LIGHTNING + "done\n").actions.set_index("action")
+    assert actions["total_ms"].to_dict() == {
+        "run_training_epoch": 98_500.0,
+        "[_TrainingEpochLoop].train_dataloader_next": 75_000.0,
+    }
+    assert actions["line"].tolist() == [8, 9]
+    assert actions["calls"].tolist() == [1.0, 100.0]
+
+
+def test_the_unit_of_key_averages_is_in_the_cell(tmp_path: Path) -> None:
+    actions = read(tmp_path, AVERAGES).actions
+    assert actions[["action", "total_ms", "calls", "line"]].to_numpy().tolist() == [
+        ["aten::mm", 120.5, 100.0, 4],
+        ["aten::copy_", 1500.0, 100.0, 5],
+    ]
+
+
+def test_timers_over_ranks_give_least_and_most(tmp_path: Path) -> None:
+    text = (
+        megatron((10, 100.0))
+        + "(min, max) time across ranks (ms):\n    forward-backward ...............: (60.50, 90.25)\n"
+        + "    all-grads-sync .................: (1.00, 30.00)\n"
+        + megatron((20, 100.0))
+        + "times across ranks (ms):\n  optimizer:\n     rank  0: 3.50\n     rank  1: 2.50\n"
+        + megatron((30, 100.0))
+    )
+    timers = read(tmp_path, text).timers
+    assert timers[["step", "name", "min_ms", "max_ms", "line"]].to_numpy().tolist() == [
+        [10, "forward-backward", 60.5, 90.25, 3],
+        [10, "all-grads-sync", 1.0, 30.0, 4],
+        [20, "optimizer", 2.5, 3.5, 7],
+    ]
+
+
+def test_csv_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
+    text = "epoch,step,loss,step_time_s\n" + "".join(f"0,{step},1.0,0.{step}5\n" for step in range(1, 6))
+    steps = read(tmp_path, text, "metrics.csv").steps
+    assert steps["wall_ms"].tolist() == pytest.approx([150, 250, 350, 450, 550])
+    assert steps["line"].tolist() == [2, 3, 4, 5, 6]

@@ -1,0 +1,171 @@
+"""Sorts the lines of one file to what they hold: steps, bars, timers, NCCL, tables, messages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tools.run.job_log import Cited
+from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.lines import RawLine
+from tools.sources.job_log.messages import Messages
+from tools.sources.job_log.nccl import NcclReader
+from tools.sources.job_log.prefixes import Line, parse_line, stamp_within
+from tools.sources.job_log.series import StepRows
+from tools.sources.job_log.step_lines import StepLine, step_line
+from tools.sources.job_log.tables import (
+    MOST_ROWS,
+    TEST_AVERAGE,
+    TEST_NAME,
+    TESTED_WITHIN,
+    TIMER_HEAD,
+    Action,
+    CommTestTable,
+    CsvTable,
+    KeyAverages,
+    LightningTable,
+    Timer,
+    TimerTable,
+    csv_table,
+    flat_timers,
+    key_averages,
+)
+
+AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
+MOST_STREAMS = 1 << 14
+MOST_TIMERS = 1 << 20  # of one stream
+TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\]:? )")  # two ranks wrote into one line
+NO_RANK = -1
+Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
+
+
+@dataclass
+class StreamRows:
+    """The steps of one stream of output, by the grammar of their lines, and its progress bars."""
+
+    steps: dict[str, StepRows] = field(default_factory=dict)
+    bars: Bars = field(default_factory=Bars)
+    timers: list[tuple[int, Timer]] = field(default_factory=list)
+    step: int = -1  # of the last step line
+
+
+class Collector:
+    """What the lines of one file hold."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self.streams: dict[Stream, StreamRows] = {}
+        self.nccl = NcclReader(file)
+        self.messages = Messages(file)
+        self.tests: list[CommTestTable] = []
+        self.actions: list[Action] = []
+        self._test: CommTestTable | None = None
+        self._kind = ""
+        self._timers: tuple[TimerTable, StreamRows] | None = None
+        self._table: LightningTable | KeyAverages | None = None
+        self._csv: CsvTable | None = None
+
+    def wants_all(self) -> bool:
+        """Whether a table is open, so that each line may be one of its rows."""
+        return any(each is not None for each in (self._test, self._timers, self._table, self._csv))
+
+    def take(self, raw: RawLine) -> None:
+        """Read one line."""
+        line = parse_line(raw.number, raw.data)
+        text = self.nccl.take(line.number, line.text) if "NCCL" in line.text else line.text
+        if self._test is not None:
+            self._tested(line.number, text)
+        elif not text.strip():
+            return
+        elif not self._in_table(line, text):
+            first, *others = TORN.split(text)
+            self._read(line, first)
+            for other in others:
+                torn = parse_line(line.number, other.encode())
+                self._read(torn, torn.text)
+
+    def _tested(self, number: int, text: str) -> None:
+        assert self._test is not None
+        if average := TEST_AVERAGE.search(text):
+            self.messages.settings.setdefault(AVERAGE_BUS, Cited(average[1], number, self.file))
+        if average or number - self._test.line > TESTED_WITHIN:
+            self._test = None
+            return
+        if not (named := TEST_NAME.search(text)):
+            self._test.take(number, text)
+        else:
+            self._kind = named[1] or named[2]
+
+    def _in_table(self, line: Line, text: str) -> bool:
+        """Whether the line is a row of the open table, which ends with the first line that is none."""
+        if self._timers is not None:
+            table, stream = self._timers
+            if table.take(line.number, text):
+                return True
+            table.close()
+            self._timed(stream, table.rows)
+            self._timers = None
+        if self._table is not None:
+            if self._table.take(line.number, text):
+                return True
+            self.actions += self._table.rows[: MOST_ROWS - len(self.actions)]
+            self._table = None
+        if self._csv is not None:
+            if (row := self._csv.row(text)) is not None:
+                self._add(line, row, text)
+                return True
+            self._csv = None
+        return False
+
+    def _read(self, line: Line, text: str) -> None:
+        if self._opens_table(line, text):
+            return
+        if "time (ms) |" in text:
+            self._timed(self._stream(line), flat_timers(line.number, text))
+        elif ("it/s" in text or "s/it" in text) and (point := bar_point(text)) and "timing in s" not in text:
+            self._stream(line).bars.take(point, line.number)
+        elif (found := step_line(text)) is not None:
+            self._add(line, found, text)
+        else:
+            self.messages.take(line.number, text)
+
+    def _opens_table(self, line: Line, text: str) -> bool:
+        if "out-of-place" in text:
+            self._test = CommTestTable(line.number, self._kind)
+            self.tests.append(self._test)
+        elif "_perf" in text and (named := TEST_NAME.search(text)):
+            self._kind = named[1] or named[2]
+        elif "across ranks (" in text and (head := TIMER_HEAD.search(text)):
+            self._timers = TimerTable(head[2]), self._stream(line)
+        elif "Profiler Report" in text:
+            self._table = LightningTable()
+        elif "Self CPU" in text and (table := key_averages(text)) is not None:
+            self._table = table
+        elif "," in text and text[:1].isalpha() and (csv := csv_table(text)) is not None:
+            self._csv = csv
+        else:
+            return False
+        return True
+
+    def _timed(self, stream: StreamRows, timers: list[Timer]) -> None:
+        """Timers that follow a step line are of that step; those before the first are of the start."""
+        if stream.step > 0:
+            stream.timers += [(stream.step, timer) for timer in timers[: MOST_TIMERS - len(stream.timers)]]
+
+    def _add(self, line: Line, found: StepLine, text: str) -> None:
+        stream = self._stream(line)
+        if found.grammar not in stream.steps:
+            stream.steps[found.grammar] = StepRows(found.grammar)
+        stamp = line.stamp or (stamp_within(text) if found.wall_ms is None else None)
+        stream.steps[found.grammar].add(found, line.number, stamp)
+        stream.step = found.step
+
+    def _stream(self, line: Line) -> StreamRows:
+        key = (NO_RANK if line.rank is None else line.rank, line.pod)
+        if key not in self.streams and len(self.streams) >= MOST_STREAMS:
+            return StreamRows()
+        return self.streams.setdefault(key, StreamRows())
+
+    def close(self) -> None:
+        """End the tables that the file ends in."""
+        self._in_table(Line(0, ""), "\x00")

@@ -1,0 +1,149 @@
+"""The lines of a job's output that may hold a record, from a stream of bytes of any length and in bounded memory.
+
+A carriage return ends a piece of a line, as progress bars write them, but not the line: its number counts line feeds.
+Lines without any of the words that records hold are skipped without looking at them one by one.
+"""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+LONGEST_LINE = 1 << 16  # bytes of a piece of a line; what follows is skipped
+BLOCK_BYTES = 1 << 20
+UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+UTF8_MARK = codecs.BOM_UTF8
+MOST_NULLS = 0.01  # of the first bytes: more is no text
+# One of these words is in every line that holds a record; lower and upper case as programs write them.
+WORDS = (
+    *(b"iter", b"Iter", b"step", b"Step", b"loss", b"it/s", b"s/it", b"(ms)", b"amples", b"across ranks"),
+    *(b"Init COMPLETE", b"Init START", b"Init timings", b"Using network", b"NCCL version", b"coll channels", b" via "),
+    *(b"by environment", b"GPU Direct", b" : Using", b"NET/Plugin", b"out-of-place", b"_perf", b"Profiler Report"),
+    *(b"Self CPU", b"Watchdog caught", b"last enqueued", b"cache flushes", b"VERFLOW", b"verflow"),
+    *(b"recompile_limit", b"cache_size_limit", b"many workers", b"world size", b" ....", b"accumulat"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """A piece of a line and the number of the line."""
+
+    number: int
+    data: bytes
+
+
+class LineReader:
+    """Iterates over the lines of a stream that may hold a record; afterwards the counts say what was there.
+
+    ``wants_all`` is asked after each line: while it answers True every line is given, as rows of a table need it.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], wants_all: Callable[[], bool]) -> None:
+        self.pieces = pieces
+        self.wants_all = wants_all
+        self.lines = 0
+        self.shortened = 0
+        self.binary = False
+
+    def __iter__(self) -> Iterator[RawLine]:
+        for block in self._blocks():
+            yield from self._of_block(block)
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Blocks that end with a line feed or a carriage return, but for the last and those of an endless line."""
+        left, skipping = b"", False
+        for piece in self._text():
+            data = left + piece
+            if skipping:
+                end = _first_end(data)
+                if end < 0:
+                    left = b""
+                    continue
+                data, skipping = data[end:], False  # the end itself stays, so that the line is counted
+            if len(data) < BLOCK_BYTES and len(piece) < BLOCK_BYTES:
+                left = data
+                continue
+            cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+            block, left = data[:cut], data[cut:]
+            if len(left) > LONGEST_LINE:
+                block, left, skipping = block + left[:LONGEST_LINE], b"", True
+                self.shortened += 1
+            if block:
+                yield block
+        if left:
+            yield left
+
+    def _text(self) -> Iterator[bytes]:
+        """The stream as UTF-8, in pieces of whole characters; nothing where it is no text."""
+        pieces = iter(self.pieces)
+        first = next(pieces, b"")
+        encoding = UTF16.get(first[:2])
+        if encoding is None and first.count(0) > MOST_NULLS * len(first):
+            self.binary = True
+            return
+        if encoding is None:
+            yield from self._joined(first.removeprefix(UTF8_MARK), pieces)
+            return
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        decoded = (decoder.decode(piece).encode("utf-8", "replace") for piece in (first[2:], *pieces))
+        yield from self._joined(b"", decoded)
+
+    def _joined(self, first: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces joined to about ``BLOCK_BYTES``: scanning many small ones costs more."""
+        waiting, size = [first], len(first)
+        for piece in pieces:
+            waiting.append(piece)
+            size += len(piece)
+            if size >= BLOCK_BYTES:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+        yield b"".join(waiting)
+
+    def _of_block(self, block: bytes) -> Iterator[RawLine]:
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
+            text = block.replace(b"\r", b"\n")
+        else:
+            text = block
+        starts = line_starts(text)
+        counted, place, at, number = 0, 0, 0, self.lines + 1
+        while True:
+            if self.wants_all():
+                start = at
+            else:
+                place = bisect_left(starts, at, place)
+                if place == len(starts):
+                    break
+                start = starts[place]
+            if start >= len(text):
+                break
+            end = text.find(b"\n", start)
+            end = len(text) if end < 0 else end
+            number += block.count(b"\n", counted, start)
+            counted = start
+            if end - start > LONGEST_LINE:
+                self.shortened += 1
+            yield RawLine(number, text[start : min(end, start + LONGEST_LINE)])
+            at = end + 1
+        self.lines += block.count(b"\n")
+
+
+def line_starts(text: bytes) -> list[int]:
+    """Where the lines begin that hold one of ``WORDS``, ascending."""
+    found: set[int] = set()
+    for word in WORDS:
+        at = text.find(word)
+        while at >= 0:
+            found.add(text.rfind(b"\n", 0, at) + 1)
+            end = text.find(b"\n", at)
+            if end < 0:
+                break
+            at = text.find(word, end)
+    return sorted(found)
+
+
+def _first_end(data: bytes) -> int:
+    ends = [end for end in (data.find(b"\n"), data.find(b"\r")) if end >= 0]
+    return min(ends, default=-1)

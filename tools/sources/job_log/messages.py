@@ -1,0 +1,99 @@
+"""Single lines that carry a cause or a fact of the job: watchdog time-outs, warnings, arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tools.run.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
+from tools.sources.job_log.numbers import number
+
+MOST_TIMEOUTS = 4096
+TIMEOUT = re.compile(
+    r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})"
+    r".*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
+)
+STATUS = re.compile(
+    r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\].*?last enqueued NCCL work: (-?\d{1,15}),"
+    r" last completed NCCL work: (-?\d{1,15})"
+)
+WORLD = re.compile(
+    r"using world size: (\d+), data-parallel[- ]size: (\d+),(?: context-parallel size: \d+,?)?.*?"
+    r"tensor-model-parallel size: (\d+),.*?pipeline-model-parallel size: (\d+)"
+)
+WORLD_NAMES = ("world_size", "data_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size")
+ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\]\s*)*\s*([a-z_]\w{1,60}) \.{3,} ?(\S.{0,80})\s*\Z")
+ARGUMENTS = {
+    *WORLD_NAMES,
+    *("micro_batch_size", "global_batch_size", "virtual_pipeline_model_parallel_size", "expert_model_parallel_size"),
+    *("context_parallel_size", "log_interval", "seq_length", "num_layers", "train_batch_size"),
+    *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
+}
+MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
+FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
+WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
+    ("allocator_flush", FLUSHES.search),
+    (
+        "fp16_overflow",
+        re.compile(r"OVERFLOW! .*Skipping step|[Gg]radient overflow\. +Skipping step|scale overflow!").search,
+    ),
+    ("recompile_limit", re.compile(r"hit config\.(?:recompile_limit|cache_size_limit)|recompile_limit reached").search),
+    ("few_loader_workers", re.compile(r"train_?\s?dataloader.*does not have many workers").search),
+    ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w*.*[Ss]tream mismatch").search),
+)
+
+
+@dataclass
+class Messages:
+    """Collects them, line by line."""
+
+    file: int
+    settings: dict[str, Cited] = field(default_factory=dict)
+    timeouts: dict[tuple[int, int], CollectiveTimeout] = field(default_factory=dict)
+    warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
+    _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+
+    def take(self, line: int, text: str) -> None:
+        """Read a line that may hold one of them."""
+        if "atchdog" in text and (found := TIMEOUT.search(text)):
+            self._timed_out(line, found)
+        elif "last enqueued" in text and (found := STATUS.search(text)):
+            group = found[2] or found[1]
+            if len(self._status) < MOST_TIMEOUTS:
+                self._status.setdefault(int(found[3]), (group, int(found[4]), int(found[5])))
+        elif " ...." in text and (found := ARGUMENT.match(text)):
+            if found[1] in ARGUMENTS:
+                self.settings.setdefault(found[1], Cited(found[2].strip(), line, self.file))
+        elif "world size" in text and (found := WORLD.search(text)):
+            for name, value in zip(WORLD_NAMES, found.groups(), strict=True):
+                self.settings.setdefault(name, Cited(value, line, self.file))
+        elif "micro" in text and (found := MICRO_BATCHES.search(text)):
+            self.settings.setdefault("num_micro_batches", Cited(found[1] or found[2], line, self.file))
+        else:
+            self._warned(line, text)
+
+    def _timed_out(self, line: int, found: re.Match[str]) -> None:
+        rank, sequence = int(found[1]), int(found[2])
+        if len(self.timeouts) < MOST_TIMEOUTS:
+            ran = int(found[5]) if found[5] else None
+            each = CollectiveTimeout(rank, sequence, found[3], int(found[4]), line, self.file, ran)
+            self.timeouts.setdefault((rank, sequence), each)
+
+    def _warned(self, line: int, text: str) -> None:
+        for kind, search in WARNINGS:
+            if found := search(text):
+                amount = (number(found[1]) or 0.0) if kind == "allocator_flush" else 1.0
+                known = self.warnings.get(kind) or LogWarning(kind, 0, line, line, self.file)
+                self.warnings[kind] = replace(
+                    known, count=known.count + 1, last_line=line, amount=known.amount + amount
+                )
+                return
+
+    def timed_out(self) -> tuple[CollectiveTimeout, ...]:
+        """Every reported time-out with the last works of its rank, in the order of the log."""
+        found: list[CollectiveTimeout] = []
+        for each in sorted(self.timeouts.values(), key=lambda each: each.line):
+            group, enqueued, completed = self._status.get(each.rank, ("", None, None))
+            found.append(replace(each, group=group, last_enqueued=enqueued, last_completed=completed))
+        return tuple(found)

@@ -1,0 +1,210 @@
+"""NCCL's own output: version, network, communicators with their channels and transports, forced settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tools.run.job_log import Cited, Communicator, NcclFacts
+
+# host:pid:tid [device] NCCL INFO text; two processes may write into one line, so it can begin anywhere.
+HEAD = re.compile(r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] NCCL (INFO|WARN|TRACE|VERSION) ?")
+VERSION = re.compile(r"NCCL version (\S{1,60})")
+INIT = re.compile(
+    r"comm (0x[0-9a-f]+) rank (\d{1,7}) nranks (\d{1,7}) cudaDev -?\d+.*?(?: commId (0x[0-9a-f]+))?"
+    r"(?: localSize.*?)? - Init (START|COMPLETE)"
+)
+TIMINGS = re.compile(r"Init timings.*?: rank (\d+) nranks (\d+) total (\d+(?:\.\d*)?)")
+CHANNELS = re.compile(r"(\d{1,5}) coll channels")
+VIA = re.compile(r" via (NET/[A-Za-z][\w ]*|P2P|SHM|COLLNET|NVLS|DIRECT)(\S*)")
+NETWORK = re.compile(r"Using network (.{1,60})")
+INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
+GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
+SETTING = re.compile(r"(NCCL_\w{1,60}) set by environment to (.{0,200})")
+PLUGIN = re.compile(r"NET/Plugin.*?(?:No plugin found|Could not find|Failed to|failed).{0,160}", re.I)
+MOST_COMMUNICATORS, MOST_NAMES, MOST_PENDING = 4096, 64, 1 << 16
+Process = tuple[str, str, str]  # host, process, device
+
+
+@dataclass
+class _Connections:
+    """Channels and transports of a process, until the communicator that they are of is known."""
+
+    channels: int | None = None
+    channels_line: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Joined:
+    size: int
+    line: int
+    ranks: set[int] = field(default_factory=set)
+    complete: bool = False
+    connections: _Connections = field(default_factory=_Connections)
+    init_s: float | None = None
+
+
+class NcclReader:
+    """Collects what NCCL writes, line by line; ``facts`` gives it."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self.lines = 0
+        self.version: Cited | None = None
+        self.plugin: Cited | None = None
+        self.settings: dict[str, Cited] = {}
+        self._network: dict[str, Cited] = {}
+        self._interfaces: dict[str, Cited] = {}
+        self._direct: dict[str, dict[str, Cited]] = {"Enabled": {}, "Disabled": {}}
+        self._joined: dict[str, _Joined] = {}
+        self._pending: dict[Process, _Connections] = {}
+        self._last: dict[Process, str] = {}
+        self._hosts: dict[str, None] = {}
+
+    def take(self, number: int, text: str) -> str:
+        """Read the messages in a line, and return what stands before them: another process's output may."""
+        found = list(HEAD.finditer(text))
+        if version := VERSION.search(text):
+            self.version = self.version or Cited(version[1], number, self.file)
+        for place, head in enumerate(found):
+            end = found[place + 1].start() if place + 1 < len(found) else len(text)
+            host = self._host(head[1], at_start=head.start() == 0)
+            self.lines += 1
+            self._message(number, (host, head[2], head[4]), text[head.end() : end])
+        if not found:
+            return text
+        cut = len(head_host) if (head_host := self._host(found[0][1], found[0].start() == 0)) else 0
+        return text[: found[0].start() + len(found[0][1]) - cut]
+
+    def _host(self, name: str, at_start: bool) -> str:
+        """The host's name; of one that other output runs into, a name seen before that it ends with."""
+        if at_start:
+            if len(self._hosts) < MOST_PENDING:
+                self._hosts[name] = None
+            return name
+        return max((each for each in self._hosts if name.endswith(each)), key=len, default=name)
+
+    def _message(self, number: int, process: Process, text: str) -> None:
+        for pattern, read in READS:
+            if found := pattern.search(text):
+                read(self, number, process, found)
+                return
+
+    def _counted(self, number: int, process: Process, found: re.Match[str]) -> None:
+        own = self._own(process)
+        own.channels, own.channels_line = int(found[1]), number
+
+    def _set(self, number: int, process: Process, found: re.Match[str]) -> None:
+        if len(self.settings) < MOST_NAMES:
+            self.settings.setdefault(found[1], Cited(found[2].strip().rstrip("."), number, self.file))
+
+    def _uses(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._note(self._network, found[1].strip(), number)
+
+    def _direct_for(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._note(self._direct[found[1]], found[2].strip(), number)
+
+    def _plugged(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self.plugin = self.plugin or Cited(found[0].strip(), number, self.file)
+
+    def _listens(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._note(self._interfaces, f"NET/{found[1]} : {found[2].strip()}", number)
+
+    def _note(self, known: dict[str, Cited], name: str, number: int) -> None:
+        if len(known) < MOST_NAMES:
+            known.setdefault(name, Cited(name, number, self.file))
+
+    def _own(self, process: Process) -> _Connections:
+        if process not in self._pending and len(self._pending) >= MOST_PENDING:
+            return _Connections()
+        return self._pending.setdefault(process, _Connections())
+
+    def _connected(self, number: int, process: Process, found: re.Match[str]) -> None:
+        own, kind = self._own(process), found[1].strip()
+        kind += "/GDRDMA" if "GDRDMA" in found[2] else ""
+        own.counts[kind] = own.counts.get(kind, 0) + 1
+        own.lines.setdefault(kind, number)
+
+    def _initialised(self, number: int, process: Process, found: re.Match[str]) -> None:
+        """Without commId communicators of one size cannot be told apart: pointers differ between processes."""
+        rank, size = int(found[2]), int(found[3])
+        key = found[4] or f"of {size} ranks"
+        if key not in self._joined and len(self._joined) >= MOST_COMMUNICATORS:
+            return
+        joined = self._joined.setdefault(key, _Joined(size, number))
+        if found[5] == "START":
+            self._settle(process)
+            return
+        if not joined.complete:
+            joined.complete, joined.line = True, number
+        joined.ranks.add(rank)
+        self._last[process] = key
+        self._settle(process)
+
+    def _settle(self, process: Process) -> None:
+        """Add a process's connections to the communicator that it made last."""
+        key, own = self._last.get(process), self._pending.get(process)
+        if key is None or own is None:
+            return
+        del self._pending[process]
+        joined = self._joined[key].connections
+        if own.channels is not None and (joined.channels is None or own.channels < joined.channels):
+            joined.channels, joined.channels_line = own.channels, own.channels_line
+        for kind, count in own.counts.items():
+            joined.counts[kind] = joined.counts.get(kind, 0) + count
+            joined.lines[kind] = min(joined.lines.get(kind, own.lines[kind]), own.lines[kind])
+
+    def _timed(self, number: int, process: Process, found: re.Match[str]) -> None:
+        if key := self._last.get(process):
+            joined = self._joined[key]
+            joined.init_s = max(joined.init_s or 0.0, float(found[3]))
+
+    def facts(self) -> NcclFacts:
+        """Everything that was read; connections made after the last communicator are of that one."""
+        for process in list(self._pending):
+            self._settle(process)
+        return NcclFacts(
+            version=self.version,
+            network=tuple(self._network.values()),
+            interfaces=tuple(self._interfaces.values()),
+            settings=self.settings,
+            gpu_direct_off=tuple(self._direct["Disabled"].values()),
+            gpu_direct_on=tuple(self._direct["Enabled"].values()),
+            plugin=self.plugin,
+            hosts=tuple(self._hosts),
+            lines=self.lines,
+            communicators=tuple(self._communicators()),
+        )
+
+    def _communicators(self) -> Iterable[Communicator]:
+        for key, joined in self._joined.items():
+            own = joined.connections
+            yield Communicator(
+                key=key,
+                ranks=tuple(sorted(joined.ranks)),
+                size=joined.size,
+                line=joined.line,
+                file=self.file,
+                channels=own.channels,
+                channels_line=own.channels_line,
+                transports=own.counts,
+                transport_lines=own.lines,
+                init_s=joined.init_s,
+            )
+
+
+Read = Callable[[NcclReader, int, Process, re.Match[str]], None]
+READS: tuple[tuple[re.Pattern[str], Read], ...] = (
+    (VIA, NcclReader._connected),
+    (INIT, NcclReader._initialised),
+    (CHANNELS, NcclReader._counted),
+    (TIMINGS, NcclReader._timed),
+    (SETTING, NcclReader._set),
+    (NETWORK, NcclReader._uses),
+    (GPU_DIRECT, NcclReader._direct_for),
+    (PLUGIN, NcclReader._plugged),
+    (INTERFACES, NcclReader._listens),
+)

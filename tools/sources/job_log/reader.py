@@ -1,0 +1,186 @@
+"""Reads the output of a job, one or several files, into one record: ``read_job_log`` of a file, ``joined`` of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import pandas as pd
+
+from tools.errors import InputError
+from tools.run.events import empty_table
+from tools.run.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
+from tools.sources.decompress import Expansion, Readable
+from tools.sources.job_log.collect import NO_RANK, Collector, Stream, StreamRows
+from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.series import Series, series_of_bar
+from tools.sources.options import GIB, Limits
+
+LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
+CLOSEST_FIRST: tuple[StepTime, ...] = ("step", "mean", "smoothed", "stamps")
+STEADY_SHARE = 0.5  # of the steps of the unnamed stream: ranks that are named with fewer are not what trains
+
+
+@dataclass(frozen=True, eq=False)
+class FileRead:
+    """What one file holds; ``log`` is None where that is nothing of a job."""
+
+    log: JobLog | None
+    lines: int
+    ranks: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    partial: bool = False
+
+
+def read_job_log(path: Readable, file: int = 0) -> FileRead:
+    """The records of a file of any size in bounded memory; ``InputError`` where it cannot be read."""
+    expansion = Expansion(path, LIMITS)
+    notes: list[str] = []
+    collector = Collector(file)
+    lines = LineReader(_whole_or_first(expansion, notes), collector.wants_all)
+    for raw in lines:
+        collector.take(raw)
+    collector.close()
+    if lines.binary:
+        return FileRead(None, 0, notes=("it is no text",))
+    notes += [f"{expansion.damage}, and what follows was left out"] if expansion.damage else []
+    notes += [f"{lines.shortened} lines are longer than any line of a log; their ends were left out"] * bool(
+        lines.shortened
+    )
+    log, said = log_of(collector, getattr(path, "name", str(path)))
+    return FileRead(log, lines.lines, _ranks(log), (*notes, *said), bool(notes))
+
+
+def _whole_or_first(expansion: Expansion, notes: list[str]) -> Iterator[bytes]:
+    """The bytes as far as they can be expanded; a limit that is passed ends them with a note."""
+    given = False
+    try:
+        for piece in expansion:
+            given = True
+            yield piece
+    except InputError as error:
+        if not given or isinstance(error.__cause__, OSError):
+            raise
+        notes.append(str(error).partition(": ")[2])
+
+
+def _ranks(log: JobLog | None) -> tuple[int, ...]:
+    return () if log is None or log.steps.empty else tuple(sorted(int(rank) for rank in log.steps["rank"].unique()))
+
+
+def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
+    """The record of what was collected, and notes; None where that is nothing of a job."""
+    file = collector.file
+    chosen, notes = _chosen(collector.streams)
+    tables = [series.table.assign(rank=max(rank, 0), file=file) for rank, series in chosen.items()]
+    tests = [{**asdict(row), "file": file} for table in collector.tests for row in table.rows]
+    kinds = [series.step_time for series in chosen.values()]
+    log = JobLog(
+        steps=_table(tables, STEP_COLUMNS),
+        timers=_timers(collector.streams, file),
+        comm_tests=_frame(tests, COMM_TEST_COLUMNS),
+        actions=_frame([{**asdict(row), "file": file} for row in collector.actions], ACTION_COLUMNS),
+        files=(name,),
+        step_time=max(kinds, key=CLOSEST_FIRST.index) if kinds else "step",
+        grammars=tuple(dict.fromkeys(series.grammar for series in chosen.values())),
+        nccl=collector.nccl.facts(),
+        timeouts=collector.messages.timed_out(),
+        warnings=tuple(collector.messages.warnings.values()),
+        settings=collector.messages.settings,
+    )
+    return (log if _holds(log) else None), notes
+
+
+def _holds(log: JobLog) -> bool:
+    tables = (log.steps, log.comm_tests, log.actions)
+    return any(not table.empty for table in tables) or bool(log.nccl.lines or log.timeouts or log.warnings)
+
+
+def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], list[str]]:
+    """The best series of every rank; of one without a name, under ``NO_RANK``, where no rank is named."""
+    found: dict[int, list[Series]] = {}
+    for (rank, _), rows in streams.items():
+        series = _best(rows)
+        if series is not None:
+            found.setdefault(rank, []).append(series)
+    best = {rank: max(own, key=lambda each: len(each.table)) for rank, own in sorted(found.items())}
+    named = {rank: series for rank, series in best.items() if rank != NO_RANK}
+    notes: list[str] = []
+    unnamed = best.get(NO_RANK)
+    if unnamed is not None and named:
+        longest = max(len(series.table) for series in named.values())
+        chosen = named if longest >= STEADY_SHARE * len(unnamed.table) else {NO_RANK: unnamed}
+    else:
+        chosen = best
+    if NO_RANK in chosen:
+        notes.append("its steps name no rank; they are those of the job and are listed under rank 0")
+        if len(found.get(NO_RANK, ())) > 1:
+            notes.append(f"{len(found[NO_RANK])} pods print steps without a rank; the one with the most is used")
+    notes += [note for series in chosen.values() for note in series.notes]
+    return chosen, list(dict.fromkeys(notes))
+
+
+def _best(rows: StreamRows) -> Series | None:
+    """Step lines with a time before stamps, both before a progress bar; among alike the longest."""
+    found = [series for each in rows.steps.values() if (series := each.series()) is not None]
+    bars = rows.bars.training()
+    bar = next((series for each in bars if (series := series_of_bar(each)) is not None), None)
+    stated = [series for series in found if series.step_time != "stamps"]
+    for choice in (stated, [] if bar is None else [bar], found):
+        if choice:
+            return max(choice, key=lambda each: len(each.table))
+    return None
+
+
+def _timers(streams: Mapping[Stream, StreamRows], file: int) -> pd.DataFrame:
+    rows = [
+        {"rank": max(rank, 0), "step": step, "file": file, **asdict(timer)}
+        for (rank, _), stream in streams.items()
+        for step, timer in stream.timers
+    ]
+    return _frame(rows, TIMER_COLUMNS)
+
+
+def _frame(rows: Sequence[Mapping[str, object]], columns: dict[str, str]) -> pd.DataFrame:
+    return pd.DataFrame(rows)[list(columns)].astype(columns) if rows else empty_table(columns)
+
+
+def _table(tables: Sequence[pd.DataFrame], columns: dict[str, str]) -> pd.DataFrame:
+    whole = [table for table in tables if not table.empty]
+    return pd.concat(whole, ignore_index=True)[list(columns)].astype(columns) if whole else empty_table(columns)
+
+
+def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
+    """One record of all files of a job: of each rank the steps of the file that holds the most of them."""
+    logs = list(reads)
+    if not logs:
+        return None, ()
+    if len(logs) == 1:
+        return logs[0], ()
+    notes: list[str] = []
+    steps: dict[int, pd.DataFrame] = {}
+    for log in logs:
+        for rank, table in log.steps.groupby("rank"):
+            known = steps.get(int(str(rank)))
+            if known is not None:
+                notes.append(f"several files hold steps of rank {rank}; the one with the most is used")
+            if known is None or len(table) > len(known):
+                steps[int(str(rank))] = table
+    used = [log for log in logs if not log.steps.empty] or logs
+    most_nccl = max(logs, key=lambda log: (len(log.nccl.communicators), log.nccl.lines))
+    settings = {name: value for log in reversed(logs) for name, value in log.settings.items()}
+    whole = replace(
+        logs[0],
+        steps=_table([steps[rank] for rank in sorted(steps)], STEP_COLUMNS),
+        timers=_table([log.timers for log in logs], TIMER_COLUMNS),
+        comm_tests=_table([log.comm_tests for log in logs], COMM_TEST_COLUMNS),
+        actions=_table([log.actions for log in logs], ACTION_COLUMNS),
+        files=tuple(name for log in logs for name in log.files),
+        step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
+        grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
+        nccl=most_nccl.nccl,
+        timeouts=tuple(each for log in logs for each in log.timeouts),
+        warnings=tuple(each for log in logs for each in log.warnings),
+        settings=settings,
+    )
+    return whole, tuple(dict.fromkeys(notes))

@@ -1,0 +1,71 @@
+"""Recognises the output of a job by its content: lines of steps, bars, NCCL, time-outs or tables in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
+from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.messages import TIMEOUT
+from tools.sources.job_log.nccl import HEAD
+from tools.sources.job_log.prefixes import parse_line
+from tools.sources.job_log.step_lines import step_line
+from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
+
+LOOKED_AT_BYTES = 1 << 20  # at the start and at the end: start-up messages may fill the first megabyte
+ENOUGH_STEPS = 2  # lines: one alone may be a sentence
+# Programs, documents and settings may quote lines of a log, and are none.
+NEVER = (
+    *(".py", ".pyc", ".md", ".rst", ".ipynb", ".html", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".c", ".cpp"),
+    *(".cu", ".h", ".pt", ".pth", ".safetensors", ".bin", ".npy", ".npz", ".parquet", ".pkl", ".pickle", ".sqlite"),
+    *(".db", ".png", ".jpg", ".jpeg", ".svg", ".pdf", ".zip", ".tar", ".whl", ".so", ".wandb", ".nsys-rep"),
+)
+
+
+def is_job_log(path: Path) -> bool:
+    """Whether the file holds output of a job; False as well where it cannot be read."""
+    if unpacked_name(path).lower().endswith(NEVER):
+        return False
+    try:
+        start = beginning(path, LOOKED_AT_BYTES)
+        if _holds_records(bytes(start.data)):
+            return True
+        return start.more and not _packed(path) and _holds_records(_ending(path))
+    except OSError:
+        return False
+
+
+def _packed(path: Path) -> bool:
+    with opened(path) as file:
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def _ending(path: Path) -> bytes:
+    with opened(path) as file:
+        file.seek(-LOOKED_AT_BYTES, os.SEEK_END)
+        return file.read(LOOKED_AT_BYTES)
+
+
+def _holds_records(data: bytes) -> bool:
+    return holds_records((data,))
+
+
+def holds_records(pieces: Iterable[bytes]) -> bool:
+    """Whether the text has lines of a job's output."""
+    steps = 0
+    for raw in LineReader(pieces, lambda: False):
+        text = parse_line(raw.number, raw.data).text
+        if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
+            return True
+        if "out-of-place" in text or (csv_table(text) is not None and "step" in text) or key_averages(text):
+            return True
+        bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
+        found = None if bar else step_line(text)
+        steps += bar or (found is not None and (found.wall_ms is not None or found.bare_time is not None))
+        steps += found is not None and found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
+        if steps >= ENOUGH_STEPS:
+            return True
+    return False

@@ -1,0 +1,196 @@
+"""The steps of one stream of output as a series: restarts and repeated lines apart, units decided, intervals known."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.job_log import STEP_COLUMNS, StepTime
+from tools.sources.job_log.bars import Bar, bar_rows
+from tools.sources.job_log.prefixes import Stamp, after
+from tools.sources.job_log.step_lines import StepLine
+
+MOST_ROWS = 1 << 20
+LEAST_ROWS = 2
+REPEATED_WITHIN = 200  # lines: several processes that print the same step do so next to each other
+REPEATED_STEPS = 2  # back from the newest
+RUNNING_ROWS = 5  # rising from line to line: a clock that runs since the start, not the time of a step
+RUNNING_GROWTH = 2.0
+# A time without a unit, by the size of its median: nobody's step takes under 1 ms or over 10,000 s.
+SECONDS_BELOW, MS_ABOVE = 1.0, 10_000.0
+STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times their resolution
+MISSING = float("nan")
+FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """``table`` of ``STEP_COLUMNS`` without rank and file, how its times came about, and notes about what was done."""
+
+    table: pd.DataFrame
+    step_time: StepTime
+    grammar: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class StepRows:
+    """The lines of one grammar in one stream, in the order of the log."""
+
+    grammar: str
+    mean: bool = False
+    dropped: int = 0
+    _columns: dict[str, array[float]] = field(default_factory=dict)
+    _stamps: list[Stamp | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        names = ("step", "line", "epoch", "wall_ms", "bare", "running", *FIGURES)
+        self._columns = {name: array("d") for name in names}
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    def add(self, line: StepLine, number: int, stamp: Stamp | None) -> None:
+        """Append a line; beyond ``MOST_ROWS`` only their number is kept."""
+        if len(self) >= MOST_ROWS:
+            self.dropped += 1
+            return
+        figures = {name: getattr(line, name) for name in FIGURES}
+        own = {"step": line.step, "line": number, "epoch": line.epoch, "wall_ms": line.wall_ms, "bare": line.bare_time}
+        for name, value in {**own, "running": float(line.running), **figures}.items():
+            self._columns[name].append(MISSING if value is None else float(value))
+        self._stamps.append(stamp)
+        self.mean |= line.mean
+
+    def series(self) -> Series | None:
+        """The series of its longest start; None where it holds no time."""
+        table = pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
+        notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
+        start, stamps = self._longest_start(table, notes)
+        times = _own_times(start, notes)
+        kind: StepTime = "mean" if self.mean else "step"
+        if times is None:
+            times, kind = _stamp_times(start, stamps), "stamps"
+        if times is None:
+            return None
+        start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), from_first=self.mean))
+        per_step = start["wall_ms"] / (start["span"] if kind == "stamps" else 1.0)
+        start = start.assign(wall_ms=per_step)[per_step > 0]
+        if len(start) < LEAST_ROWS:
+            return None
+        return Series(_typed(start), kind, self.grammar, tuple(notes))
+
+    def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
+        """The rows of the start with the most of them, steps rising, and their stamps."""
+        steps = _over_epochs(table["step"].to_numpy(), table["epoch"].to_numpy())
+        starts, repeated = _starts(steps, table["line"].to_numpy())
+        if repeated:
+            notes.append(f"{repeated} step lines repeat a step, as several processes print it; the first is used")
+        if len(starts) > 1:
+            lines = [int(table["line"].iloc[rows[0]]) for rows in starts]
+            notes.append(f"the step number falls at {len(starts) - 1} places: the longest of these starts is used")
+            best = max(range(len(starts)), key=lambda place: (len(starts[place]), place))
+            notes[-1] += f", from line {lines[best]}"
+            rows = starts[best]
+        else:
+            rows = starts[0] if starts else []
+        chosen = table.assign(step=steps).iloc[rows].reset_index(drop=True)
+        return chosen, [self._stamps[row] for row in rows]
+
+
+def _over_epochs(steps: NDArray[np.float64], epochs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Steps counted on where each epoch counts from its own start: its number rises where the step's falls."""
+    if np.isnan(epochs).any() or len(steps) <= LEAST_ROWS:
+        return steps
+    between = np.diff(steps)
+    fresh = np.append(False, (between < 0) & (np.diff(epochs) > 0))
+    gap = float(np.median(between[between > 0])) if steps.min() == 0 and (between > 0).any() else 0.0
+    lengths = np.where(fresh, np.append(0.0, steps[:-1]) + gap, 0.0)
+    counted: NDArray[np.float64] = steps + np.cumsum(lengths)
+    return counted
+
+
+def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[list[list[int]], int]:
+    """Rows of each start of the job, of a step the first; and how many lines repeat one."""
+    starts: list[list[int]] = []
+    repeated = 0
+    for row in range(len(steps)):
+        own = starts[-1] if starts else []
+        if own and steps[row] <= steps[own[-1]]:
+            recent = steps[own[-REPEATED_STEPS:]]
+            if lines[row] - lines[own[-1]] <= REPEATED_WITHIN and steps[row] in recent:
+                repeated += 1
+                continue
+            own = []
+        if not own:
+            starts.append(own)
+        own.append(row)
+    return starts, repeated
+
+
+def _spans(steps: NDArray[np.float64], from_first: bool) -> NDArray[np.int64]:
+    """The steps that each row stands for: those since the row before it, at the start as many as usual."""
+    between = np.diff(steps)
+    usual = float(np.median(between)) if len(between) else 1.0
+    first = min(usual, steps[0]) if from_first and len(steps) and steps[0] > 0 else usual
+    spans: NDArray[np.int64] = np.maximum(np.append(first, between), 1.0).astype(np.int64)
+    return spans
+
+
+def _own_times(table: pd.DataFrame, notes: list[str]) -> NDArray[np.float64] | None:
+    """The time of a step in ms as the lines state it; None where they do not."""
+    walls = table["wall_ms"].to_numpy()
+    stated = np.isfinite(walls)
+    if stated.sum() >= LEAST_ROWS:
+        if (table["running"].to_numpy()[stated] > 0).all() and _runs(walls[stated]):
+            notes.append("the lines state the time since the start: differences are used")
+            passed = np.diff(walls, prepend=MISSING)
+            return passed / np.maximum(np.diff(table["step"].to_numpy(), prepend=MISSING), 1.0)
+        return walls
+    bare = table["bare"].to_numpy()
+    known = bare[np.isfinite(bare)]
+    if len(known) < LEAST_ROWS:
+        return None
+    usual = float(np.median(known))
+    if SECONDS_BELOW <= usual <= MS_ABOVE:
+        notes.append("the step times have no unit, and their size does not tell seconds from milliseconds: left out")
+        return None
+    unit, factor = ("seconds", 1e3) if usual < SECONDS_BELOW else ("milliseconds", 1.0)
+    notes.append(f"the step times have no unit; by their size they are {unit}")
+    return bare * factor
+
+
+def _runs(values: NDArray[np.float64]) -> bool:
+    return (
+        len(values) >= RUNNING_ROWS and bool((np.diff(values) > 0).all()) and values[-1] >= RUNNING_GROWTH * values[0]
+    )
+
+
+def _stamp_times(table: pd.DataFrame, stamps: list[Stamp | None]) -> NDArray[np.float64] | None:
+    """Time between the stamps of neighbouring lines in ms; None where they are too coarse for that."""
+    if len(stamps) <= LEAST_ROWS or any(stamp is None for stamp in stamps):
+        return None
+    known = [stamp for stamp in stamps if stamp is not None]
+    passed = np.array([after(later, earlier) for earlier, later in pairwise(known)])
+    if (passed < 0).any() or float(np.median(passed)) < STAMP_STEPS * max(stamp.resolution_s for stamp in known):
+        return None
+    return np.append(MISSING, 1e3 * passed)
+
+
+def _typed(table: pd.DataFrame) -> pd.DataFrame:
+    columns = [name for name in STEP_COLUMNS if name not in ("rank", "file")]
+    return table[columns].astype({name: STEP_COLUMNS[name] for name in columns}).reset_index(drop=True)
+
+
+def series_of_bar(bar: Bar) -> Series | None:
+    """The steps that a progress bar counts; None where it shows too few updates."""
+    rows, smoothed = bar_rows(bar)
+    if len(rows) < LEAST_ROWS:
+        return None
+    table = pd.DataFrame(rows).assign(**dict.fromkeys(FIGURES, MISSING))
+    return Series(_typed(table), "smoothed" if smoothed else "mean", "progress bar")

@@ -1,0 +1,62 @@
+"""The declaration of a job's own output: what a training prints, its libraries and its launcher."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.errors import InputError
+from tools.run.kinds import JOB_LOG_FORMAT
+from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
+
+if TYPE_CHECKING:
+    from tools.run.job_log import JobLog
+    from tools.run.model import Source
+
+# Only where the content is out of reach; in a folder the content decides.
+NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")
+
+
+def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
+    """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
+    from tools.run.model import Source, SourceStatus
+    from tools.sources.job_log.reader import joined, read_job_log
+
+    logs: list[JobLog] = []
+    sources: list[Source] = []
+    notes: list[str] = []
+    for path in (file for each in found for file in each.files):
+        try:
+            read = read_job_log(path, len(logs))
+        except InputError as error:
+            sources.append(Source(path, JOB_LOG_FORMAT, (), "excluded", str(error)))
+            continue
+        notes += [f"{path.name}: {note}" for note in read.notes]
+        note = "; ".join(read.notes)
+        if read.log is None:
+            sources.append(Source(path, JOB_LOG_FORMAT, (), "excluded", note or "it holds no output of a training"))
+            continue
+        status: SourceStatus = "partial" if read.partial else "complete"
+        steps = len(read.log.steps)
+        sources.append(Source(path, JOB_LOG_FORMAT, read.ranks, status, note, bytes=_size(path), events=steps))
+        logs.append(read.log)
+    log, said = joined(logs)
+    return Contribution(job_log=log, sources=tuple(sources), notes=(*notes, *said))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _recognises(path: Path) -> bool:
+    from tools.sources.job_log.recognise import is_job_log
+
+    return is_job_log(path)
+
+
+JOB_LOG = RecordFormat(JOB_LOG_FORMAT, NAMES, read_job_logs, recognises=_recognises)

@@ -1,0 +1,240 @@
+"""Tables in a job's output: nccl-tests, Lightning's and PyTorch's profilers, Megatron's timers over ranks, CSV."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tools.sources.job_log.numbers import NUMBER, in_ms, number
+from tools.sources.job_log.step_lines import STEP_KEYS, StepLine, of_mapping
+
+MOST_ROWS = 10_000
+TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(\w{2,12})\s+(-?\d+)")
+TEST_ROW_NO_OPERATION = re.compile(
+    r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(-?\d+)?\s*(?=[\d.]+\s+[\d.]+\s+[\d.]+)"
+)
+TEST_NAME = re.compile(r"# Collective test starting: (\w+)|\b(\w+_perf)\b")
+TEST_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*:\s*({NUMBER})")
+TEST_FIELDS = 4  # time in us, algbw and busbw in GB/s, the number of wrong elements
+TESTED_WITHIN = 200_000  # lines from the head of the table to its end, NCCL's own output between
+
+
+@dataclass(frozen=True, slots=True)
+class CommTest:
+    """One figure of an nccl-tests table: collective, size, placement, time and bandwidths."""
+
+    kind: str
+    size_bytes: int
+    elements: int
+    in_place: bool
+    time_us: float
+    algbw_gb_per_s: float
+    busbw_gb_per_s: float
+    line: int
+
+
+@dataclass
+class CommTestTable:
+    """Rows of one nccl-tests table, which NCCL's own output may tear into pieces."""
+
+    line: int
+    kind: str = ""
+    rows: list[CommTest] = field(default_factory=list)
+    _size: tuple[int, int] | None = None
+    _fields: list[str] = field(default_factory=list)
+    _in_place: bool = False
+
+    def take(self, number_of_line: int, text: str) -> None:
+        """Read what a line holds of the table."""
+        if text.lstrip().startswith("#"):
+            return
+        if head := TEST_ROW.match(text) or TEST_ROW_NO_OPERATION.match(text):
+            self._size, self._fields, self._in_place = (int(head[1]), int(head[2])), [], False
+            text = text[head.end() :]
+        if self._size is None or len(self.rows) >= MOST_ROWS:
+            return
+        for part in text.split():
+            self._fields.append(part)
+            if len(self._fields) == TEST_FIELDS:
+                self._half(self._size, number_of_line)
+                if self._in_place:
+                    self._size = None
+                    return
+                self._fields, self._in_place = [], True
+
+    def _half(self, size: tuple[int, int], line: int) -> None:
+        """Four fields are one placement: out of place, then in place."""
+        time, algorithm, bus = (number(part) for part in self._fields[:3])
+        if time is not None and algorithm is not None and bus is not None and time > 0:
+            self.rows.append(CommTest(self.kind, *size, self._in_place, time, algorithm, bus, line))
+
+
+TIMER_HEAD = re.compile(r"(\(min, max\)|max|min|) ?times? across ranks \((ms|s)\)\s*:")
+TIMER_PAIR = re.compile(rf"\s*([\w /.-]+?) ?\.*: \(({NUMBER}), ({NUMBER})\)\s*\Z")
+TIMER_ONE = re.compile(rf"\s*([\w /-]+?) ?\.*: ({NUMBER})\s*\Z")
+TIMER_NAME = re.compile(r"\s*([\w /-]+?) ?\.*:\s*\Z")
+TIMER_RANK = re.compile(rf"\s*rank\s+(\d+)\s*: ({NUMBER})\s*\Z")
+FLAT_TIMERS = re.compile(r"time \(ms\) ?\|(.*)")
+FLAT_TIMER = re.compile(rf"([A-Za-z][\w /.-]*?)\s*:\s*({NUMBER})\s*(?:\(.*\))?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A part of a step: least and most over ranks in ms."""
+
+    name: str
+    min_ms: float
+    max_ms: float
+    line: int
+
+
+def flat_timers(number_of_line: int, text: str) -> list[Timer]:
+    """``time (ms) | forward-compute: 53.79 | ...`` of Megatron-LM and DeepSpeed."""
+    found = FLAT_TIMERS.search(text)
+    timers: list[Timer] = []
+    for part in found[1].split("|") if found else ():
+        if pair := FLAT_TIMER.match(part.strip()):
+            value = number(pair[2])
+            if value is not None and value >= 0:
+                timers.append(Timer(pair[1], value, value, number_of_line))
+    return timers
+
+
+@dataclass
+class TimerTable:
+    """Rows of ``(min, max) time across ranks (ms):`` and of ``times across ranks (ms):`` with a line for each rank."""
+
+    unit: str
+    rows: list[Timer] = field(default_factory=list)
+    _name: str = ""
+    _line: int = 0
+    _values: list[float] = field(default_factory=list)
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a row; False where the table has ended."""
+        if pair := TIMER_PAIR.match(text):
+            self._add(pair[1], [in_ms(each, self.unit) or 0.0 for each in pair.group(2, 3)], number_of_line)
+        elif (each := TIMER_RANK.match(text)) and self._name:
+            self._values.append(in_ms(each[2], self.unit) or 0.0)
+        elif one := TIMER_ONE.match(text):
+            self._add(one[1], [in_ms(one[2], self.unit) or 0.0], number_of_line)
+        elif name := TIMER_NAME.match(text):
+            self.close()
+            self._name, self._line, self._values = name[1], number_of_line, []
+        else:
+            return False
+        return len(self.rows) < MOST_ROWS
+
+    def close(self) -> None:
+        """End the list of ranks that is open."""
+        if self._name and self._values:
+            self._add(self._name, self._values, self._line)
+        self._name = ""
+
+    def _add(self, name: str, values: list[float], line: int) -> None:
+        self.rows.append(Timer(name.strip(), min(values), max(values), line))
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A row of a profiler's table in the output: calls, and times in ms (None: not stated)."""
+
+    table: str
+    action: str
+    calls: float | None
+    total_ms: float
+    mean_ms: float | None
+    line: int
+
+
+RULE = re.compile(r"\s*[-=+|\s]+\Z")
+LONGEST_ACTION = 120
+
+
+@dataclass
+class LightningTable:
+    """Rows of ``| Action | Mean duration (s) | Num calls | Total time (s) | ... |``; nested actions overlap."""
+
+    rows: list[Action] = field(default_factory=list)
+    _columns: tuple[str, ...] = ()
+    _rules: int = 0
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a row; False where the table has ended."""
+        if RULE.match(text) or not text.strip():
+            return True
+        cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
+        if "Action" in cells[0]:
+            self._columns = tuple(cell.lower() for cell in cells)
+            return True
+        if not self._columns or len(cells) != len(self._columns):
+            return len(cells) > 1
+        values = dict(zip(self._columns, cells, strict=True))
+        total = number(next((values[name] for name in values if name.startswith("total")), ""))
+        mean = number(next((values[name] for name in values if name.startswith("mean")), ""))
+        calls = number(values.get("num calls", ""))
+        if total is not None and cells[0] != "Total":
+            mean_ms = None if mean is None else 1e3 * mean
+            row = Action("Lightning", cells[0][:LONGEST_ACTION], calls, 1e3 * total, mean_ms, number_of_line)
+            self.rows.append(row)
+        return len(self.rows) < MOST_ROWS
+
+
+WITH_UNIT = re.compile(rf"({NUMBER})(us|ms|s)\Z")
+SPACES = re.compile(r"\s{2,}")
+
+
+@dataclass
+class KeyAverages:
+    """Rows of ``Name  Self CPU %  Self CPU ... Self CUDA ... # of Calls`` of torch.profiler, units in the cells."""
+
+    columns: tuple[str, ...]
+    rows: list[Action] = field(default_factory=list)
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a row; False where the table has ended."""
+        if RULE.match(text):
+            return True
+        cells = SPACES.split(text.strip())
+        if len(cells) != len(self.columns):
+            return False
+        values = dict(zip(self.columns, cells, strict=True))
+        own = next((values[name] for name in ("Self CUDA", "Self NPU", "Self XPU", "Self CPU") if name in values), "")
+        time, calls = WITH_UNIT.match(own), number(values.get("# of Calls", ""))
+        if time is not None:
+            total_ms = in_ms(time[1], time[2]) or 0.0
+            mean_ms = total_ms / calls if calls else None
+            name = cells[0][:LONGEST_ACTION]
+            self.rows.append(Action("torch.profiler", name, calls, total_ms, mean_ms, number_of_line))
+        return len(self.rows) < MOST_ROWS
+
+
+def key_averages(text: str) -> KeyAverages | None:
+    """The table that a head line begins."""
+    columns = tuple(SPACES.split(text.strip()))
+    return KeyAverages(columns) if columns[0] == "Name" and "Self CPU" in columns else None
+
+
+FEWEST_COLUMNS = 2
+
+
+@dataclass
+class CsvTable:
+    """Rows of comma separated values below a head that names a step; one time column needs a unit in its name."""
+
+    columns: tuple[str, ...]
+
+    def row(self, text: str) -> StepLine | None:
+        """The figures of a row; None where the table has ended."""
+        cells = [cell.strip().strip('"') for cell in text.split(",")]
+        if len(cells) != len(self.columns):
+            return None
+        return of_mapping(dict(zip(self.columns, cells, strict=True)), "CSV")
+
+
+def csv_table(text: str) -> CsvTable | None:
+    """The table that a head line begins; None where it is no head of a table of steps."""
+    columns = tuple(cell.strip().strip('"').lower() for cell in text.split(","))
+    if len(columns) < FEWEST_COLUMNS or not any(name in STEP_KEYS for name in columns):
+        return None
+    return CsvTable(columns) if all(name and not name[0].isdigit() for name in columns) else None
