@@ -36,12 +36,12 @@ def test_every_iteration_of_megatron_stands_in_its_line(traces: Path, name: str,
     stated = [at for at, line in enumerate(lines, start=1) if "elapsed time per iteration (ms)" in line]
     assert log.steps["line"].tolist() == stated
     assert len(stated) == steps
-    for row in log.steps.itertuples():
-        line = lines[row.line - 1]
-        assert re.search(rf"iteration\s+{row.step}/", line)
-        assert f"elapsed time per iteration (ms): {row.wall_ms:.1f} " in line
-    for timer in log.timers.itertuples():
-        assert f"{timer.name}: {timer.min_ms:.2f}" in lines[timer.line - 1]
+    for row in log.steps.to_dict("records"):
+        line = lines[row["line"] - 1]
+        assert re.search(rf"iteration\s+{row['step']}/", line)
+        assert f"elapsed time per iteration (ms): {row['wall_ms']:.1f} " in line
+    for timer in log.timers.to_dict("records"):
+        assert f"{timer['name']}: {timer['min_ms']:.2f}" in lines[timer["line"] - 1]
 
 
 def test_the_206_billion_parameter_run_takes_6_7_s_per_iteration(traces: Path) -> None:
@@ -56,8 +56,8 @@ def test_nccl_tests_table_and_its_average(traces: Path) -> None:
     log, lines = log_of(traces, "nccl_tests_all_reduce_2xa100.log.gz")
     assert len(log.comm_tests) == 22
     assert log.comm_tests["busbw_gb_per_s"].mean() == pytest.approx(178.078, abs=0.002)
-    for row in log.comm_tests.itertuples():
-        assert f"{row.busbw_gb_per_s:.2f}" in lines[row.line - 1]
+    for row in log.comm_tests.to_dict("records"):
+        assert f"{row['busbw_gb_per_s']:.2f}" in lines[row["line"] - 1]
     (joined,) = log.nccl.communicators
     assert (joined.channels, joined.ranks) == (24, (0, 1))
     assert "24 coll channels" in lines[joined.channels_line - 1]

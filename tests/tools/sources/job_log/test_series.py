@@ -53,12 +53,14 @@ def test_lines_that_several_processes_print_count_once(tmp_path: Path) -> None:
     assert read(tmp_path, text).steps["step"].tolist() == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(("values", "expected"), [((0.25, 0.17, 0.16), [250, 170, 160]), ((25e3, 17e3, 16e3), None)])
+@pytest.mark.parametrize(
+    ("values", "expected"), [((0.25, 0.17, 0.16), [250.0, 170.0, 160.0]), ((25e3, 17e3, 16e3), None)]
+)
 def test_a_time_without_a_unit_is_read_by_its_size(
-    tmp_path: Path, values: tuple[float, ...], expected: list[int] | None
+    tmp_path: Path, values: tuple[float, ...], expected: list[float] | None
 ) -> None:
     text = "".join(f"{{'loss': 0.5, 'step': {step}, 'step_time': {value}}}\n" for step, value in enumerate(values))
-    assert read(tmp_path, text).steps["wall_ms"].tolist() == (expected or list(values))
+    assert read(tmp_path, text).steps["wall_ms"].tolist() == (list(values) if expected is None else expected)
 
 
 def test_a_time_without_a_unit_that_could_be_either_is_left_out(tmp_path: Path) -> None:
