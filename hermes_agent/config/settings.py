@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
@@ -29,6 +29,11 @@ Count = Annotated[int, Field(gt=0)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
+def _described(text: str) -> Any:  # noqa: ANN401 - a field's default, as pydantic's own Field
+    """A setting that is None unless it is set."""
+    return Field(None, description=text)
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -36,39 +41,49 @@ class _Section(BaseModel):
 class ProfileSettings(_Section):
     """Overrides of the endpoint's capability profile; None keeps the built-in value."""
 
-    structured: Literal["json_schema", "forced_tool", "json_object", "plain"] | None = None
-    tools: bool | None = None
-    tool_choice: bool | None = None
-    parallel_calls: bool | None = None
-    streamed_usage: bool | None = None
-    reasoning_echo: bool | None = None
-    token_limit: Literal["max_tokens", "max_completion_tokens", "none"] | None = None
-    context_window: Count | None = None
+    structured: Literal["json_schema", "forced_tool", "json_object", "plain"] | None = _described(
+        "how structured answers are asked for"
+    )
+    tools: bool | None = _described("whether the model calls tools")
+    tool_choice: bool | None = _described("whether it takes `tool_choice`")
+    parallel_calls: bool | None = _described("whether it calls several tools at once")
+    streamed_usage: bool | None = _described("whether a stream ends with its number of tokens")
+    reasoning_echo: bool | None = _described("whether it wants its reasoning sent back")
+    token_limit: Literal["max_tokens", "max_completion_tokens", "none"] | None = _described(
+        "the name of the limit on tokens"
+    )
+    context_window: Count | None = _described("tokens of its context")
 
 
 class LlmSettings(_Section):
     """The language model and its endpoint; without ``model`` Hermes works without one."""
 
-    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, KEY_VARIABLE))] = OPENAI_URL
-    model: str | None = None
-    timeout_s: Positive = 60.0
-    max_retries: Annotated[int, Field(ge=0, le=10)] = 3
-    temperature: NotNegative | None = None
-    api_key_file: Path | None = None
-    spans: Literal["off", "on", "content"] = "off"  # of model and tool calls, on this machine; content: with texts
+    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, KEY_VARIABLE))] = Field(
+        OPENAI_URL, description="the OpenAI-compatible endpoint"
+    )
+    model: str | None = _described("the model's name; without one answers come from templates")
+    timeout_s: Positive = Field(60.0, description="longest silence of the endpoint in seconds")
+    max_retries: Annotated[int, Field(ge=0, le=10)] = Field(3, description="further tries of a call that failed")
+    temperature: NotNegative | None = _described("sampling temperature; not sent unless set")
+    api_key_file: Path | None = _described(
+        "a file with mode 600 that holds the endpoint's key; `api-key` next to the user's file unless set"
+    )
+    spans: Literal["off", "on", "content"] = Field(
+        "off", description="keep spans of model and tool calls on this machine; `content`: with their texts"
+    )
     profile: ProfileSettings = ProfileSettings()
 
 
 class BudgetSettings(_Section):
     """Limits per question; prices are per million tokens."""
 
-    max_calls: Count = 12
-    max_tokens: Count = 200_000
-    max_seconds: Positive = 300.0
-    max_cost: Positive | None = None
-    prompt_per_million: NotNegative | None = None
-    completion_per_million: NotNegative | None = None
-    currency: str = "USD"
+    max_calls: Count = Field(12, description="calls of the model")
+    max_tokens: Count = Field(200_000, description="tokens, prompts included")
+    max_seconds: Positive = Field(300.0, description="seconds")
+    max_cost: Positive | None = _described("money, in `currency`; needs both prices")
+    prompt_per_million: NotNegative | None = _described("price of prompt tokens")
+    completion_per_million: NotNegative | None = _described("price of the model's tokens")
+    currency: str = Field("USD", description="name of the currency, as it is shown")
 
     @model_validator(mode="after")
     def _cost_needs_prices(self) -> Self:
@@ -82,10 +97,12 @@ class BudgetSettings(_Section):
 class EmbeddingSettings(_Section):
     """The embedding of case search: built in, MiniLM weights in a folder, or an OpenAI-compatible endpoint."""
 
-    kind: Literal["hashed", "minilm", "endpoint"] = "hashed"
-    folder: Path | None = None
-    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, EMBEDDING_KEY_VARIABLE))] | None = None
-    model: str | None = None
+    kind: Literal["hashed", "minilm", "endpoint"] = Field("hashed", description="which embedding")
+    folder: Path | None = _described("the folder of MiniLM weights")
+    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, EMBEDDING_KEY_VARIABLE))] | None = (
+        _described("the endpoint of embeddings")
+    )
+    model: str | None = _described("the model at that endpoint")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -99,8 +116,10 @@ class EmbeddingSettings(_Section):
 class CasesSettings(_Section):
     """A team's own cases; ``send_private`` lets a remote model read them, which it otherwise never does."""
 
-    private_dir: Path | None = None
-    send_private: bool = False
+    private_dir: Path | None = _described(
+        "the folder of a team's own cases; `cases` next to the user's file unless set"
+    )
+    send_private: bool = Field(False, description="a remote model may read a team's own cases")
     embedding: EmbeddingSettings = EmbeddingSettings()
 
     def placed(self, cwd: Path, env: Mapping[str, str]) -> Self:
@@ -117,9 +136,16 @@ class Settings(_Section):
     llm: LlmSettings = LlmSettings()
     budget: BudgetSettings = BudgetSettings()
     cases: CasesSettings = CasesSettings()
-    cache_dir: Path | None  # None: the folder is not this user's alone to change, so nothing is kept
-    redact: bool | None = None  # None: on for remote endpoints, off on this machine
-    thresholds: dict[str, Finite] = {}
+    # None: the folder is not this user's alone to change, so nothing is kept.
+    cache_dir: Path | None = Field(
+        description="the folder of what can be made again; `~/.cache/hermes-dx` (XDG_CACHE_HOME) unless set"
+    )
+    redact: bool | None = _described(
+        "mask host names, user names, paths and addresses before anything is sent; unless set, for remote endpoints"
+    )
+    thresholds: dict[str, Finite] = Field(
+        {}, description="overrides of `tools/knowledge/thresholds.yaml` by name, which gives unit, reason and source"
+    )
     api_key: SecretStr | None = Field(default=None, exclude=True)
     files: tuple[Path, ...] = ()  # the files read, the most specific first
     endpoint_from: str = "default"  # the file or variable that named the endpoint

@@ -76,10 +76,10 @@ SECTIONS = (f"{PREFIX}LLM_", f"{PREFIX}BUDGET_", f"{PREFIX}CASES_")
 NOT_SETTINGS = (KEY_VARIABLE, EMBEDDING_KEY_VARIABLE, f"{PREFIX}ASCII", f"{PREFIX}RUN_FOLDER")
 TYPO = 0.8  # similarity (difflib) from which a variable outside the sections counts as a misspelt setting
 # Results of loading, not for the user to set.
-_DERIVED = frozenset({"api_key", "files", "endpoint_from", "notes", "runs_file"})
+DERIVED = frozenset({"api_key", "files", "endpoint_from", "notes", "runs_file", "spans_file"})
 _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
 # Settings that decide where data or keys go: taken from the user's own file or the environment, never from a project's.
-_USER_ONLY = (
+USER_ONLY = (
     ("llm", "base_url"),
     ("llm", "api_key_file"),
     ("llm", "spans"),
@@ -189,7 +189,7 @@ def _read(path: Path) -> Values:
             f"{path} holds {name[:100]}: keys never go into this file. Remove it and set HERMES_DX_API_KEY, or write "
             f"the key into a file with mode 600 and name that in llm.api_key_file of the user's own settings."
         )
-    for name in sorted(_DERIVED & set(values)):
+    for name in sorted(DERIVED & set(values)):
         raise UsageError(f"{path}: {name} is not a setting.")
     cases = section(values, "cases")
     if isinstance(folder := cases.get("private_dir"), str) and not folder.startswith("~"):
@@ -210,7 +210,7 @@ def without_model(file: SettingsFile) -> SettingsFile:
 
 def _of_project(path: Path, values: Values) -> SettingsFile:
     """Return the settings of a file that may have come with a run or a repository."""
-    return _without(SettingsFile(path, values, is_project=True), _USER_ONLY)
+    return _without(SettingsFile(path, values, is_project=True), USER_ONLY)
 
 
 def _without(file: SettingsFile, names: tuple[tuple[str, ...], ...]) -> SettingsFile:
@@ -250,7 +250,7 @@ def _paths(kind: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from _paths(inner, (*above, name))
-        elif name != "thresholds" and (above or name not in _DERIVED):
+        elif name != "thresholds" and (above or name not in DERIVED):
             yield (*above, name)
 
 
