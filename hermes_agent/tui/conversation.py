@@ -10,6 +10,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 
+from hermes_agent.report.pictures.data import known_ranks
 from hermes_agent.tui import sections
 from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolMessage, plain
 from hermes_agent.tui.pictures.draw import stacked
@@ -100,7 +101,7 @@ class Conversation(VerticalScroll, can_focus=False):
         means = [row for row in diagnosis.breakdown if row.step is None]
         first = SectionMessage(sections.headline(diagnosis))
         title = sections.Section("Time per step, mean over steps", ())
-        bars = SectionMessage(title, Picture(partial(stacked, means), self._glyphs))
+        bars = SectionMessage(title, Picture(partial(stacked, means, known_ranks(diagnosis)), self._glyphs))
         rest = [SectionMessage(section) for view in sections.DETAILS for section in view(diagnosis)]
         self.mount_all([first, bars, *rest])
         self.follow(False)

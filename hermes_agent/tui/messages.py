@@ -275,8 +275,8 @@ class AnswerMessage(CitedMessage):
 class Glyphs:
     """Signs by meaning; ``parts`` has one sign for each part of a step, in the order of ``PART_TITLES``.
 
-    ``columns`` fill a cell from below and ``shades`` darken it, each from least to most; ``axis`` and ``mark_long``
-    belong to the picture of step times.
+    ``columns`` fill a cell from below and ``shades`` darken it, each from least to most; ``axis`` and ``mark_long``,
+    ``mark_traced`` belong to the picture of step times.
     """
 
     found: str
@@ -292,6 +292,7 @@ class Glyphs:
     shades: str
     axis: str
     mark_long: str
+    mark_traced: str
     refuted: str
 
     def mark(self, status: str) -> str:
@@ -299,8 +300,8 @@ class Glyphs:
         return {"found": self.found, "clean": self.clean}.get(status, self.cannot_answer)
 
 
-UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁", " ▁▂▃▄▅▆▇█", "·░▒▓█", "│", "▲", "✗")
-ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.", " .:#", ".:=*#", "|", "^", "x")
+UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁", " ▁▂▃▄▅▆▇█", "·░▒▓█", "│", "▲", "─", "✗")
+ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.", " .:#", ".:=*#", "|", "^", "=", "x")
 
 
 def glyphs_for(encoding: str | None, environment: Mapping[str, str]) -> Glyphs:

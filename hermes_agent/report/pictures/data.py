@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -26,12 +26,16 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class StepPoint:
-    """One step on the rank that took longest for it; ``long`` is over the limit for usual steps."""
+    """One step on the rank that took longest for it; ``long`` is over the limit for usual steps.
+
+    ``traced`` marks the profiled ones among steps of records; what makes them longer may be the profiler.
+    """
 
     step: int
     rank: int
     ms: float
     long: bool
+    traced: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,16 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Heat:
-    """One value per rank and step in ms, NaN-free; a step that a rank has not is absent."""
+    """One value per rank and step in ms, NaN-free; a step that a rank has not is absent.
+
+    ``traced`` are the profiled ones among steps of records; empty where all steps are traced ones.
+    """
 
     measure: str
     ranks: tuple[int, ...]
     steps: tuple[int, ...]
     values: dict[tuple[int, int], float]  # (rank, step) -> ms
+    traced: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,48 @@ class Lane:
 
 @dataclass(frozen=True)
 class Lanes:
-    """All ranks over the time of one step, on the same axis."""
+    """Ranks over the time of one step, on the same axis."""
 
     step: int
     ms: float
     lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True)
+class ChosenRanks:
+    """Ranks to draw, ascending: all, or the outliers and a few typical ones."""
+
+    ranks: tuple[int, ...]
+    typical: tuple[int, ...]  # empty where all are drawn
+    left_out: int
+
+
+MOST_RANKS = 16
+TYPICAL_RANKS = 3
+
+
+def chosen_ranks(figures: Mapping[int, Sequence[float]], known: int = 0) -> ChosenRanks:
+    """The ranks that differ most from the others, and those nearest to the median of every figure.
+
+    ``figures`` holds the same figures of each rank, in ms; ``known`` ranks are in the run, if more than those.
+    """
+    total = max(known, len(figures))
+    if len(figures) <= MOST_RANKS:
+        return ChosenRanks(tuple(sorted(figures)), (), total - len(figures))
+    medians = [_median(sorted(each)) for each in zip(*figures.values(), strict=True)]
+    distance = {
+        rank: sum(abs(value - median) for value, median in zip(values, medians, strict=True))
+        for rank, values in figures.items()
+    }
+    ordered = sorted(distance, key=lambda rank: (-distance[rank], rank))
+    outliers, typical = ordered[: MOST_RANKS - TYPICAL_RANKS], ordered[-TYPICAL_RANKS:]
+    return ChosenRanks(tuple(sorted((*outliers, *typical))), tuple(sorted(typical)), total - MOST_RANKS)
+
+
+def known_ranks(diagnosis: Diagnosis) -> int:
+    """The ranks of the run, also those that were compared by summary alone."""
+    screening = diagnosis.run.screening
+    return len(diagnosis.run.ranks) if screening is None else screening.found
 
 
 def steps_of(diagnosis: Diagnosis) -> tuple[BreakdownRow, ...]:
@@ -115,6 +160,17 @@ def means_of(diagnosis: Diagnosis) -> tuple[BreakdownRow, ...]:
     return rows
 
 
+def rows_of_step(diagnosis: Diagnosis, step: int | None) -> tuple[BreakdownRow, ...]:
+    """The rows of a step, the longest rank first; without a number of the longest step."""
+    rows = sorted(steps_of(diagnosis), key=lambda row: (-row.wall_ms, row.rank))
+    number = rows[0].step if step is None else step
+    found = tuple(row for row in rows if row.step == number)
+    if not found:
+        numbers = [_number(row) for row in rows]
+        raise UsageError(f"There is no traced step {number}; there are {min(numbers)} to {max(numbers)}.")
+    return found
+
+
 def part_ms(row: BreakdownRow) -> tuple[float, ...]:
     """The parts of a row in ms, in the order of ``PARTS``; they add up to its step."""
     return tuple(float(getattr(row, f"{part}_ms")) for part in PARTS)
@@ -128,16 +184,26 @@ def step_times(diagnosis: Diagnosis, limit_pct: float) -> StepTimes:
     return _times(((row.rank, step, row.wall_ms) for step, row in sorted(slowest.items())), limit_pct)
 
 
-def recorded_times(rank: int, times: Iterable[tuple[int, float]], limit_pct: float) -> StepTimes:
-    """The unprofiled steps of one rank, number and ms, in the order of their numbers."""
-    return _times(((rank, step, ms) for step, ms in sorted(times)), limit_pct)
+def recorded_times(
+    rank: int, times: Iterable[tuple[int, float]], limit_pct: float, traced: Iterable[tuple[int, float]] = ()
+) -> StepTimes:
+    """The steps of one rank by records, number and ms, in order; the median is that of the unprofiled ones."""
+    profiled = dict(traced)
+    usual = {step: ms for step, ms in times if step not in profiled}
+    found = ((rank, step, ms) for step, ms in sorted({**usual, **profiled}.items()))
+    return _times(found, limit_pct, frozenset(profiled) if usual else frozenset())
 
 
-def _times(found: Iterable[tuple[int, int, float]], limit_pct: float) -> StepTimes:
+def _times(
+    found: Iterable[tuple[int, int, float]], limit_pct: float, traced: frozenset[int] = frozenset()
+) -> StepTimes:
     known = tuple(found)
-    usual = _median(sorted(ms for _, _, ms in known))
+    usual = _median(sorted(ms for _, step, ms in known if step not in traced))
     limit = usual * (1.0 + limit_pct / 100.0)
-    return StepTimes(tuple(StepPoint(step, rank, ms, ms > limit) for rank, step, ms in known), usual, limit_pct)
+    points = tuple(
+        StepPoint(step, rank, ms, ms > limit and step not in traced, step in traced) for rank, step, ms in known
+    )
+    return StepTimes(points, usual, limit_pct)
 
 
 def _median(ordered: Sequence[float]) -> float:
@@ -157,6 +223,14 @@ def heat(diagnosis: Diagnosis, measure: str = "own") -> Heat:
         tuple(sorted({_number(row) for row in rows})),
         values,
     )
+
+
+def rank_figures(found: Heat) -> dict[int, tuple[float, float]]:
+    """The mean and the longest value of each rank."""
+    of_rank: dict[int, list[float]] = {}
+    for (rank, _), value in found.values.items():
+        of_rank.setdefault(rank, []).append(value)
+    return {rank: (sum(values) / len(values), max(values)) for rank, values in of_rank.items()}
 
 
 def _measured(row: BreakdownRow, measure: str) -> float:

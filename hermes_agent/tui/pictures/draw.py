@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.display import PART_TITLES, family_title
-from hermes_agent.report.pictures.data import MEASURES, PARTS, CriticalPath, Heat, Lanes, StepTimes, binned, part_ms
+from hermes_agent.model.display import PART_TITLES, counted, family_title, rank_list
+from hermes_agent.report.pictures.data import (
+    MEASURES,
+    PARTS,
+    ChosenRanks,
+    CriticalPath,
+    Heat,
+    Lanes,
+    StepTimes,
+    binned,
+    chosen_ranks,
+    part_ms,
+)
 from hermes_agent.tui.messages import Glyphs
 from tools.knowledge.thresholds import defaults
 
@@ -19,7 +31,6 @@ if TYPE_CHECKING:
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
 LONG_STYLE = "$text-warning bold"
 MUTED = "$foreground 60%"
-ROWS_SHOWN = 16
 LABEL_CELLS = 10  # "rank 1023 "
 FIGURE_CELLS = 13  # " 123456.7 ms"
 LEGEND_GAP = "  "
@@ -40,9 +51,10 @@ def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
     return tuple(int(each) + (index in rounded_up) for index, each in enumerate(exact))
 
 
-def stacked(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
-    """Return one stacked bar per rank with a legend under them; ``rows`` hold one mean per rank."""
-    shown = rows[:ROWS_SHOWN]
+def stacked(rows: Sequence[BreakdownRow], known: int, width: int, glyphs: Glyphs) -> Content:
+    """Return one stacked bar per rank with a legend under them; ``rows`` hold one mean per rank of ``known``."""
+    chosen = chosen_ranks({row.rank: part_ms(row) for row in rows}, known)
+    shown = [row for row in rows if row.rank in chosen.ranks]
     longest_ms = max((row.wall_ms for row in shown), default=0.0)
     bar_cells = max(width - LABEL_CELLS - FIGURE_CELLS, LEAST_CELLS)
     lines = []
@@ -51,10 +63,19 @@ def stacked(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content
         bar = [(sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True)]
         rest = f"{' ' * (bar_cells - sum(counts))}{row.wall_ms:>9.1f} ms"
         lines.append(Content.assemble(f"rank {row.rank}".ljust(LABEL_CELLS), *bar, rest))
-    if len(rows) > ROWS_SHOWN:
-        lines.append(Content(f"and {len(rows) - ROWS_SHOWN} more ranks: /ranks"))
+    lines += _not_shown(chosen, width)
     occurring = [place for place in range(len(PARTS)) if any(part_ms(row)[place] > 0 for row in shown)]
     return Content("\n").join([*lines, *_legend(occurring, width, glyphs)])
+
+
+def _not_shown(chosen: ChosenRanks, width: int) -> list[Content]:
+    """How the ranks were chosen and how many are not drawn; nothing where all are."""
+    if not chosen.left_out:
+        return []
+    outliers = len(chosen.ranks) - len(chosen.typical)
+    shown = f"{outliers} ranks that differ most, typical {rank_list(chosen.typical)};" if chosen.typical else ""
+    text = f"{shown} {counted(chosen.left_out, 'more rank')} not shown.".strip()
+    return [Content(line) for line in textwrap.wrap(text, max(width, LEAST_CELLS))]
 
 
 def _legend(parts: Sequence[int], width: int, glyphs: Glyphs) -> list[Content]:
@@ -65,11 +86,10 @@ def _legend(parts: Sequence[int], width: int, glyphs: Glyphs) -> list[Content]:
     return _wrapped(entries, width)
 
 
-def timeline(found: Lanes, width: int, glyphs: Glyphs) -> Content:
+def timeline(found: Lanes, chosen: ChosenRanks, width: int, glyphs: Glyphs) -> Content:
     """Return one lane per rank over the time of a step; a cell shows the part that fills most of it."""
-    shown = found.lanes[:ROWS_SHOWN]
     lines, occurring = [], set[int]()
-    for lane in shown:
+    for lane in found.lanes:
         columns: list[tuple[str, str]] = []
         for each in binned(len(lane.bins), max(width - LABEL_CELLS - 1, LEAST_CELLS)):
             sums = [sum(lane.bins[place][part] for place in each) for part in range(len(PARTS))]
@@ -82,8 +102,7 @@ def timeline(found: Lanes, width: int, glyphs: Glyphs) -> Content:
         lines.append(Content.assemble(f"rank {lane.rank}".ljust(LABEL_CELLS), glyphs.axis, *columns))
     end = written(found.ms, "ms")
     lines.append(Content(f"{'':>{LABEL_CELLS}} 0{end.rjust(max(width - LABEL_CELLS - 2, len(end) + 1))}"))
-    if len(found.lanes) > ROWS_SHOWN:
-        lines.append(Content(f"and {len(found.lanes) - ROWS_SHOWN} more ranks"))
+    lines += _not_shown(chosen, width)
     return Content("\n").join([*lines, *_legend(sorted(occurring), width, glyphs)])
 
 
@@ -118,8 +137,18 @@ def series(times: StepTimes, width: int, glyphs: Glyphs) -> Content:
     marks = "".join((glyphs.mark_long if long else " ") * (wide - gap) + " " * gap for long in marked)
     if any(marked):
         lines.append(Content.assemble((f"{'long':>{LABEL_CELLS}} ", MUTED), (marks.rstrip(), LONG_STYLE)))
+    traced = [any(times.points[place].traced for place in each) for each in bins]
+    lines += _traced_marks(traced, wide - gap, gap, glyphs)
     lines.append(Content(_ends(str(times.points[0].step), str(times.points[-1].step), len(bins) * wide - gap)))
-    return Content("\n").join([*lines, *(Content(each) for each in _about(times, len(bins)))])
+    return Content("\n").join([*lines, *(Content(each) for each in _about(times, bins))])
+
+
+def _traced_marks(traced: Sequence[bool], wide: int, gap: int, glyphs: Glyphs) -> list[Content]:
+    """A line that marks the columns with profiled steps; nothing where there is none to tell apart."""
+    if not any(traced):
+        return []
+    marks = "".join((glyphs.mark_traced if each else " ") * wide + " " * gap for each in traced)
+    return [Content.assemble((f"{'traced':>{LABEL_CELLS}} ", MUTED), (marks.rstrip(), MUTED))]
 
 
 def _labels(top: float, usual: float) -> dict[int, str]:
@@ -140,25 +169,29 @@ def _ends(first: str, last: str, room: int) -> str:
     return lead if first == last else f"{lead}{last.rjust(max(room - len(first), len(last) + 1))}"
 
 
-def _about(times: StepTimes, columns: int) -> list[str]:
+def _about(times: StepTimes, columns: Sequence[range]) -> list[str]:
     several = len({point.rank for point in times.points}) > 1
     lines = []
-    if columns < len(times.points):
-        lines.append(f"Each column is the longest of about {len(times.points) / columns:.0f} steps.")
+    if len(columns) < len(times.points):
+        fewest, most = min(map(len, columns)), max(map(len, columns))
+        lines.append(f"Each column is the longest of {fewest if fewest == most else f'{fewest} or {most}'} steps.")
+    count = sum(not point.traced for point in times.points)
+    steps = "step" if count == len(times.points) else "unprofiled step"
+    if count < len(times.points):
+        lines.append("Traced steps include what profiling costs.")
     if not times.long:
-        return [*lines, f"No step is over {written(times.limit_ms, 'ms')} (the median and {times.limit_pct:g} %)."]
+        return [*lines, f"No {steps} is over {written(times.limit_ms, 'ms')} (the median and {times.limit_pct:g} %)."]
     named = [
         f"step {point.step} ({written(point.ms, 'ms')}{f', rank {point.rank}' if several else ''})"
         for point in times.long[:LONG_NAMED]
     ]
     more = f" and {len(times.long) - LONG_NAMED} more" if len(times.long) > LONG_NAMED else ""
     over = f"over {written(times.limit_ms, 'ms')} (the median and {times.limit_pct:g} %)"
-    return [*lines, f"{len(times.long)} of {len(times.points)} steps {over}: {', '.join(named)}{more}."]
+    return [*lines, f"{len(times.long)} of {counted(count, steps)} {over}: {', '.join(named)}{more}."]
 
 
-def heatmap(heat: Heat, width: int, glyphs: Glyphs) -> Content:
+def heatmap(heat: Heat, chosen: ChosenRanks, width: int, glyphs: Glyphs) -> Content:
     """Return one row per rank and one column per step, darker where it is longer; bins show their longest."""
-    rows = binned(len(heat.ranks), ROWS_SHOWN)
     room = max(width - LABEL_CELLS - 1, LEAST_CELLS)
     columns = binned(len(heat.steps), room)
     wide = max(min(room // len(columns), WIDEST_COLUMN), 1)
@@ -166,12 +199,12 @@ def heatmap(heat: Heat, width: int, glyphs: Glyphs) -> Content:
     least = defaults()["heatmap_range_pct"].value / 100
     span = max(high - low, least * high)
     lines = []
-    for row in rows:
-        ranks = [heat.ranks[place] for place in row]
-        signs = "".join(_shade(heat, ranks, [heat.steps[place] for place in each], low, span, glyphs) * wide
+    for rank in chosen.ranks:
+        signs = "".join(_shade(heat, rank, [heat.steps[place] for place in each], low, span, glyphs) * wide
                         for each in columns)  # fmt: skip
-        label = f"rank {ranks[0]}" if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
-        lines.append(Content.assemble(label.ljust(LABEL_CELLS), glyphs.axis, (signs, PART_STYLES[1])))
+        lines.append(Content.assemble(f"rank {rank}".ljust(LABEL_CELLS), glyphs.axis, (signs, PART_STYLES[1])))
+    traced = [any(heat.steps[place] in heat.traced for place in each) for each in columns]
+    lines += _traced_marks(traced, wide, 0, glyphs)
     lines.append(Content(_ends(str(heat.steps[0]), str(heat.steps[-1]), len(columns) * wide)))
     last = len(glyphs.shades) - 1
     scale = [
@@ -180,17 +213,17 @@ def heatmap(heat: Heat, width: int, glyphs: Glyphs) -> Content:
     ]
     legend = _wrapped(scale, width)
     note = [f"{MEASURES[heat.measure].capitalize()} of each rank in each step."]
-    if len(rows) < len(heat.ranks) or len(columns) < len(heat.steps):
-        note.append("A cell that stands for several shows the longest.")
+    if len(columns) < len(heat.steps):
+        note.append("A cell that stands for several steps shows the longest.")
     if high - low < least * high:
         note.append(f"All are within {least:.0%} of the longest.")
     worst = max(heat.values, key=lambda place: heat.values[place])
     note.append(f"Longest: {written(heat.values[worst], 'ms')}, rank {worst[0]} in step {worst[1]}.")
-    return Content("\n").join([*lines, *legend, *(Content(each) for each in note)])
+    return Content("\n").join([*lines, *_not_shown(chosen, width), *legend, *(Content(each) for each in note)])
 
 
-def _shade(heat: Heat, ranks: Sequence[int], steps: Sequence[int], low: float, span: float, glyphs: Glyphs) -> str:
-    found = [heat.values[rank, step] for rank in ranks for step in steps if (rank, step) in heat.values]
+def _shade(heat: Heat, rank: int, steps: Sequence[int], low: float, span: float, glyphs: Glyphs) -> str:
+    found = [heat.values[rank, step] for step in steps if (rank, step) in heat.values]
     if not found:
         return " "
     place = (max(found) - low) / span if span > 0 else 0.0

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from hermes_agent.report.pictures.data import NO_STEPS, PARTS, Lane, Lanes
-from tools.errors import UsageError
+from hermes_agent.report.pictures.data import PARTS, Lane, Lanes
 from tools.views.parts import breakdown
 from tools.views.profile import Profile
 
 BINS = 240  # of the step; a picture draws several of them in a cell
 
 
-def lanes(profile: Profile, step: int | None) -> Lanes:
-    """The parts of a step over its time, in ms per bin and rank; without a number the longest step.
+def lanes(profile: Profile, number: int, ranks: Sequence[int]) -> Lanes:
+    """The parts of a traced step over its time on these ranks, in ms per bin and rank; other ranks are not read.
 
     The bins of a rank add up to the parts that ``breakdown`` gives for the step.
     """
-    times = profile.step_ms
-    if not len(times):
-        raise UsageError(NO_STEPS)
-    number = int(times.index[int(times.to_numpy().argmax())]) if step is None else step
-    if number not in times.index:
-        raise UsageError(f"There is no traced step {number}; there are {times.index.min()} to {times.index.max()}.")
-    views = [view for view in profile.ranks if number in view.steps["number"].to_numpy()]
+    views = [profile.rank(each) for each in ranks]
     windows = [view.steps[view.steps["number"] == number].iloc[0] for view in views]
     begin_ns = min(int(window["start_ns"]) for window in windows)
     end_ns = max(int(window["end_ns"]) for window in windows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hermes_agent.tui.work import Cancelled
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
+    from tools.views.series import RunSeries
 
 
 class Measured(Protocol):
@@ -69,24 +70,35 @@ class Picture:
 
 
 def _series(source: Source, argument: str) -> Drawn:
+    from hermes_agent.tui.pictures import recorded
+
     limit_pct = source.thresholds["fluctuation_pct"]
-    try:
-        times, title = data.step_times(source.diagnosis, limit_pct), "Step time, slowest rank of each step"
-    except UsageError:
-        times, title = _recorded(source, limit_pct), "Step time of unprofiled steps"
-    return Drawn(title, partial(draw.series, times))
+    series = _recorded(source)
+    if series is None:
+        times = data.step_times(source.diagnosis, limit_pct)
+        return Drawn("Step time, slowest rank of each step", partial(draw.series, times))
+    times = recorded.step_times(series, limit_pct)
+    title = f"Step time of rank {series.slowest_rank} by {SOURCES[series.origin]}"
+    marked = {point.step for point in times.points if point.traced}
+    return Drawn(title, partial(draw.series, times), _numbers(source.diagnosis, marked))
 
 
-def _recorded(source: Source, limit_pct: float) -> data.StepTimes:
-    """The unprofiled steps of a run without traces."""
-    from tools.agent_tools.steps import StepRow
+def _numbers(diagnosis: Diagnosis, marked: Set[int]) -> tuple[str, ...]:
+    """A sentence where the traces number the marked steps in another way."""
+    numbers = diagnosis.run.steps
+    if not marked or not numbers or marked <= set(numbers):
+        return ()
+    return (f"The traces number the marked steps {min(numbers)} to {max(numbers)}.",)
 
-    asked = {"source": "records", "sort": "step", "limit": MOST_RECORDED}
-    rows = [row for row in source.session.call("series", asked, source.emit, source.cancelled).rows]
-    steps = [row for row in rows if isinstance(row, StepRow)]
-    if not steps:
-        raise UsageError(data.NO_STEPS)
-    return data.recorded_times(steps[0].rank, ((row.step, row.duration_ms) for row in steps), limit_pct)
+
+def _recorded(source: Source) -> RunSeries | None:
+    """The steps of monitor records or a step log, where these know more of them than the traces."""
+    known = source.diagnosis.step_time_ms
+    if known is not None and known.unprofiled is None and source.diagnosis.breakdown:
+        return None
+    series = source.session.profile(source.emit, source.cancelled).series
+    traced = {row.step for row in source.diagnosis.breakdown if row.step is not None}
+    return series if series is not None and len(series.whole.numbers()) > len(traced) else None
 
 
 def _timeline(source: Source, argument: str) -> Drawn:
@@ -94,18 +106,39 @@ def _timeline(source: Source, argument: str) -> Drawn:
 
     if argument and not argument.isdecimal():
         raise UsageError(f"{argument!r} is no step; write its number, for example /timeline 12.")
-    found = lanes(source.session.profile(source.emit, source.cancelled), int(argument) if argument else None)
+    rows = data.rows_of_step(source.diagnosis, int(argument) if argument else None)
+    chosen = data.chosen_ranks({row.rank: data.part_ms(row) for row in rows}, data.known_ranks(source.diagnosis))
+    found = lanes(source.session.profile(source.emit, source.cancelled), rows[0].step or 0, chosen.ranks)
     which = "" if argument else ", the longest"
-    return Drawn(f"Step {found.step}{which}: what each rank does, over time", partial(draw.timeline, found))
+    title = f"Step {found.step}{which}: what each rank does, over time"
+    return Drawn(title, partial(draw.timeline, found, chosen))
 
 
 def _heatmap(source: Source, argument: str) -> Drawn:
-    found = data.heat(source.diagnosis, argument or "own")
-    return Drawn("Ranks by steps", partial(draw.heatmap, found))
+    from hermes_agent.tui.pictures import recorded
+
+    series = _recorded(source)
+    wanted = (argument,) if argument else ("own", "wall")
+    found = None if series is None else next(filter(None, (recorded.heat(series, each) for each in wanted)), None)
+    if found is not None and series is not None:
+        notes = (*_numbers(source.diagnosis, found.heat.traced), *_traced_alone(found.heat, argument))
+        title = f"Ranks by steps, by {SOURCES[series.origin]}"
+        return Drawn(title, partial(draw.heatmap, found.heat, found.chosen), notes)
+    heat = data.heat(source.diagnosis, argument or "own")
+    chosen = data.chosen_ranks(data.rank_figures(heat), data.known_ranks(source.diagnosis))
+    return Drawn("Ranks by steps", partial(draw.heatmap, heat, chosen))
+
+
+def _traced_alone(heat: data.Heat, argument: str) -> tuple[str, ...]:
+    """How to see the parts of steps, which traces alone know."""
+    if argument or heat.measure == "own":
+        return ()
+    return ("This source knows whole steps alone; `/heatmap own` shows the own time of the traced steps.",)
 
 
 def _breakdown(source: Source, argument: str) -> Drawn:
-    return Drawn("Time per step, mean over steps", partial(draw.stacked, data.means_of(source.diagnosis)))
+    rows = data.means_of(source.diagnosis)
+    return Drawn("Time per step, mean over steps", partial(draw.stacked, rows, data.known_ranks(source.diagnosis)))
 
 
 def _critical_path(source: Source, argument: str) -> Drawn:
@@ -116,10 +149,11 @@ def _critical_path(source: Source, argument: str) -> Drawn:
         for share in found.shares
     ]
     text = f"The critical path of a step takes {written(found.step_ms, 'ms')}{cited}: {', '.join(parts)}."
-    return Drawn("Critical path of a mean step", partial(draw.path, found), (text,))
+    return Drawn("Critical path of a mean step", partial(draw.path, found), (text, SAVES))
 
 
-MOST_RECORDED = 500  # steps of records in one page of the tool
+SAVES = "`saves`: how much shorter a step gets where that work takes no time."
+SOURCES = {"monitor": "monitor records", "step_log": "the step log"}
 SHOW = r"\b(show|draw|plot|display|picture|see)\b.*"
 PICTURES = (
     Picture(

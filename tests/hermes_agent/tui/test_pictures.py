@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from hermes_agent.config.settings import Settings
@@ -34,6 +32,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return made
 
 
+def chosen(heat: data.Heat) -> data.ChosenRanks:
+    return data.chosen_ranks(data.rank_figures(heat))
+
+
 def with_steps(durations_ms: list[float]) -> Diagnosis:
     rows = [row(0, step, ms - 6.0, 0.0) for step, ms in enumerate(durations_ms)]
     return diagnosis().model_copy(update={"breakdown": rows})
@@ -58,7 +60,7 @@ def test_the_mean_of_a_heatmap_row_is_the_own_time_of_the_rank(session: Session)
 
 
 def test_bins_of_a_lane_add_up_to_the_parts_of_its_step(session: Session) -> None:
-    found = lanes(session.profile(ignore), None)
+    found = lanes(session.profile(ignore), data.rows_of_step(session.diagnosis, None)[0].step or 0, (0, 1))
     assert found.step == 43  # the longest, 114.8 ms on rank 0
     for lane in found.lanes:
         facts = session.call("breakdown", {"rank": lane.rank, "step": found.step}, ignore).facts
@@ -103,23 +105,26 @@ def test_more_steps_than_columns_show_the_longest_of_each_column() -> None:
     durations[777] = 300.0
     lines = draw.series(data.step_times(with_steps(durations), LIMIT_PCT), 60, ASCII).plain.splitlines()
     assert lines[0].count("#") == 1
-    assert "Each column is the longest of about" in "\n".join(lines)
+    assert "Each column is the longest of 20 or 21 steps." in lines
 
 
 def test_even_ranks_are_not_spread_over_the_whole_scale() -> None:
     even = [row(rank, step, 94.0 + 0.01 * rank, 0.0) for rank in range(4) for step in range(5)]
-    text = draw.heatmap(data.heat(diagnosis().model_copy(update={"breakdown": even})), 78, ASCII).plain
+    heat = data.heat(diagnosis().model_copy(update={"breakdown": even}))
+    text = draw.heatmap(heat, chosen(heat), 78, ASCII).plain
     assert "All are within 5% of the longest." in text
     assert "#" not in "".join(line for line in text.splitlines() if "|" in line)
 
 
-def test_many_ranks_share_rows_and_a_missing_step_stays_empty() -> None:
+def test_an_outlier_among_many_ranks_has_a_row_of_its_own_and_a_missing_step_stays_empty() -> None:
     rows = [row(rank, step, 50.0 + 40 * (rank == 77), 0.0) for rank in range(100) for step in (1, 2, 3)]
-    rows = [each for each in rows if (each.rank, each.step) not in {(0, 2)} and each.rank != 0]
-    text = draw.heatmap(data.heat(diagnosis().model_copy(update={"breakdown": rows})), 78, ASCII).plain
+    rows = [each for each in rows if (each.rank, each.step) != (77, 2)]
+    heat = data.heat(diagnosis().model_copy(update={"breakdown": rows}))
+    text = draw.heatmap(heat, chosen(heat), 78, ASCII).plain
     drawn = [line for line in text.splitlines() if "|" in line]
-    assert len(drawn) == draw.ROWS_SHOWN
-    assert [line.split("|")[0].strip() for line in drawn if "#" in line] == ["75-80"]
+    assert len(drawn) == data.MOST_RANKS
+    assert [line for line in drawn if "#" in line] == [f"rank 77   |{'#' * 8}{' ' * 8}{'#' * 8}"]
+    assert "84 more ranks not shown." in text
 
 
 def test_a_run_without_traced_steps_says_so() -> None:
@@ -145,9 +150,33 @@ def test_questions_ask_for_pictures(question: str, name: str) -> None:
     assert (found.name if found else "") == name
 
 
-def test_unprofiled_steps_are_drawn_where_nothing_was_traced(session: Session, tmp_path: Path) -> None:
+def test_records_know_more_steps_than_the_traces_which_are_marked(session: Session) -> None:
+    source = Source(session.diagnosis, session, ignore, never, Thresholds())
+    drawn = PICTURES[1].make(source, "")
+    lines = drawn.draw(120, ASCII).plain.splitlines()
+    rows = session.call("series", {"source": "records", "limit": 500}, ignore).rows
+    traced = {row.step for row in session.diagnosis.breakdown if row.step is not None}
+    assert drawn.title == "Step time of rank 0 by the step log"
+    assert next(line for line in lines if "traced" in line).count("=") == len(traced)
+    assert lines[-3].split() == ["step", "5", "43"]
+    assert lines[-1] == "No unprofiled step is over 103 ms (the median and 10 %)."
+    assert len(rows) + len(traced) == 38
+    heat = PICTURES[2].make(source, "")
+    assert "Step time of each rank in each step." in heat.draw(120, ASCII).plain
+    assert "/heatmap own" in heat.sentences[0]
+    own = PICTURES[2].make(source, "own").draw(120, ASCII).plain
+    assert "Own time (step without exposed communication) of each rank in each step." in own
+
+
+def test_unprofiled_steps_are_drawn_where_nothing_was_traced(session: Session) -> None:
     untraced = session.diagnosis.model_copy(update={"breakdown": []})
     source = Source(untraced, session, ignore, never, Thresholds())
-    text = PICTURES[1].make(source, "").draw(78, ASCII).plain
-    rows = session.call("series", {"source": "records", "limit": 500}, ignore).rows
-    assert f"of {len(rows)} steps over" in text or "No step is over" in text
+    assert PICTURES[1].make(source, "").draw(78, ASCII).plain.splitlines()[-1].startswith("No unprofiled step is over")
+
+
+def test_traced_steps_of_another_numbering_are_marked_by_that_of_the_records() -> None:
+    times = data.recorded_times(3, [(step, 100.0) for step in range(50)], 10.0, [(step, 150.0) for step in (50, 51)])
+    assert times.limit_ms == pytest.approx(110.0)
+    assert [point.step for point in times.points if point.traced] == [50, 51]
+    assert times.long == ()  # the profiler costs as much
+    assert times.median_ms == 100.0

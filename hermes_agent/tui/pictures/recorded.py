@@ -1,0 +1,52 @@
+"""Pictures from monitor records and step logs, which know more steps than the traces. Needs pandas: imported late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from hermes_agent.report.pictures.data import ChosenRanks, Heat, StepTimes, chosen_ranks, recorded_times
+from tools.views.series import RunSeries
+
+MOST_STEPS = 10_000  # the last ones of a long run
+MOST_COLUMNS = 1_000  # of a heatmap
+
+
+def step_times(series: RunSeries, limit_pct: float) -> StepTimes:
+    """The steps of the slowest rank at every level of the run, the profiled ones marked."""
+    rank = series.slowest_rank
+    usual, captured = series.whole.of(rank), series.captured[series.captured["rank"] == rank]
+    return recorded_times(rank, _pairs(usual), limit_pct, _pairs(captured))
+
+
+def _pairs(table: pd.DataFrame) -> list[tuple[int, float]]:
+    """Number and ms of each step."""
+    last = table.tail(MOST_STEPS)
+    return list(zip(last["step"].astype(int).tolist(), last["wall_ms"].astype(float).tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class RecordedHeat:
+    """The ranks to draw, by step."""
+
+    heat: Heat
+    chosen: ChosenRanks
+
+
+def heat(series: RunSeries, measure: str) -> RecordedHeat | None:
+    """The last steps of each rank at every level of the run; None where the records have no such measure."""
+    column = f"{measure}_ms"
+    table = pd.concat([series.whole.usual, series.captured], ignore_index=True)
+    if column not in table or table[column].isna().all():
+        return None
+    steps = sorted(table["step"].astype(int).unique().tolist())[-MOST_COLUMNS:]
+    table = table[(table["step"] >= steps[0]) & table[column].notna()]
+    of_rank = table.groupby("rank")[column].agg(["mean", "max"])
+    figures = of_rank.itertuples(index=True, name=None)
+    chosen = chosen_ranks({int(rank): (float(mean), float(most)) for rank, mean, most in figures})
+    shown = table[table["rank"].isin(chosen.ranks)]
+    places = zip(shown["rank"].astype(int).tolist(), shown["step"].astype(int).tolist(), strict=True)
+    values = dict(zip(places, shown[column].astype(float).tolist(), strict=True))
+    traced = frozenset(series.captured["step"].astype(int).tolist()) & frozenset(steps)
+    return RecordedHeat(Heat(measure, chosen.ranks, tuple(steps), values, traced), chosen)
