@@ -56,6 +56,10 @@ class Conversation(VerticalScroll, can_focus=False):
         self._follow = True
 
     def watch_virtual_size(self) -> None:
+        """Find the place again once the container, too, has its new size."""
+        self.call_after_refresh(self._keep_place)
+
+    def _keep_place(self) -> None:
         """Anchor to the end only once there is more than fits: Textual puts shorter content out of place."""
         if not self.container_size.height:
             return

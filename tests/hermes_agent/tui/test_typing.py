@@ -87,3 +87,15 @@ async def test_a_pasted_megabyte_and_control_characters_are_one_short_line() -> 
         await idle(pilot)
         assert app.is_running
         assert "\x1b" not in app.export_screenshot()
+
+
+async def test_a_short_conversation_stays_at_the_top_when_the_list_of_commands_closes() -> None:
+    app = chat(FakeSession(), given=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await pilot.press(*"/open ")
+        await pilot.pause()
+        await pilot.press("escape")
+        await pilot.pause()
+        await pilot.pause()
+        assert app.conversation.children[0].region.y == 0
