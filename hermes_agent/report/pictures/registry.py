@@ -96,7 +96,7 @@ def heatmap(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
         lambda canvas: charts.heatmap(grid(heat, canvas.columns()), canvas),
         ("ms", *(f"step {label}" for label in found.columns)),
         tuple(_grid_row(found, place) for place in range(len(found.rows))),
-        "hermes-dx tool series RUN",
+        f"hermes-dx tool series RUN --args '{{\"rank\": {rank}}}'",
     )
 
 
@@ -197,7 +197,7 @@ def roofline(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
             )
             for each in found.operators
         ),
-        "hermes-dx operators RUN",
+        "hermes-dx diagnose RUN --svg roofline.svg --picture roofline",
     )
 
 

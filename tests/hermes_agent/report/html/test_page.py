@@ -14,7 +14,8 @@ import pytest
 from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
-from hermes_agent.report.html.page import MOST_SOURCES, render_html
+from hermes_agent.report.html.coverage import MOST_SOURCES
+from hermes_agent.report.html.page import render_html
 from hermes_agent.report.html.text import linked, web_address
 from tools.views.profile import Profile
 
