@@ -121,10 +121,14 @@ class _Callback:
             return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _begin(self, model: Model | None) -> None:
+    def _begin(self, model: Model | None, rank: int | None = None) -> None:
         if self._monitor is None:
             self._monitor = Monitor(
-                self._folder, batch_size=self._batch_size, options=self._options, verdict=self._verdict
+                self._folder,
+                rank=rank,
+                batch_size=self._batch_size,
+                options=self._options,
+                verdict=self._verdict,
             )
             if model is not None:
                 self._monitor.watch_model(model)
@@ -150,8 +154,8 @@ class LightningCallback(_Callback):
         return {}
 
     def on_train_start(self, trainer: object, module: Model) -> None:
-        """Start, and watch the module's gradients."""
-        self._begin(module)
+        """Start, and watch the module's gradients; Lightning's own launcher puts no rank into the environment."""
+        self._begin(module, getattr(trainer, "global_rank", None))
 
     def on_train_batch_end(self, *_: object, **__: object) -> None:
         """Record the step."""

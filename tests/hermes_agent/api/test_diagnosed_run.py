@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +119,20 @@ def test_the_display_in_a_notebook_is_escaped_and_small(run: DiagnosedRun) -> No
     assert "<img" not in text
     assert "\x1b" not in text
     assert len(text) < 10_000
+
+
+def test_a_run_without_a_trace_has_its_recorded_steps_alone(tmp_path: Path, index_only: Path) -> None:
+    (tmp_path / "run").mkdir()
+    shutil.copy(demo_run() / "steps_rank0.jsonl", tmp_path / "run")
+    with diagnose(tmp_path / "run", settings=Settings(cache_dir=index_only)) as d:
+        assert d.breakdown.empty
+        steps = d.recorded_steps
+        assert d.diagnosis.step_time_ms is not None
+        assert steps["wall_ms"].mean() == pytest.approx(d.diagnosis.step_time_ms.mean)
+        with pytest.raises(UsageError, match="no trace"):
+            _ = d.steps
+        with pytest.raises(UsageError, match="no trace"):
+            d.events(0)
 
 
 @pytest.mark.parametrize("words", [(), ("",), (None,)])

@@ -35,6 +35,20 @@ def test_a_lightning_trainers_batches_are_steps(run_folder: Path) -> None:
     assert list(read_monitor(run_folder).steps["step"]) == [0, 1, 2]
 
 
+@dataclass
+class Trainer:
+    global_rank: int
+
+
+def test_the_rank_is_lightnings_where_no_launcher_names_one(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    callback = LightningCallback(run_folder, options=options())
+    callback.on_train_start(Trainer(3), Model())
+    callback.on_train_batch_end(Trainer(3), Model(), None, None, 0)
+    callback.on_train_end(Trainer(3), Model())
+    assert [each.rank for each in read_monitor(run_folder).ranks] == [3]
+
+
 def test_a_lightning_training_that_fails_leaves_whole_records(run_folder: Path) -> None:
     callback = LightningCallback(run_folder, options=options())
     callback.on_train_start(object(), Model())
