@@ -209,6 +209,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "checkpoints": checkpoints.saved_states,
         "hosts": setup.hosts,
         "optimizer": setup.optimizer,
+        "host_use": setup.host_use,
         "not_recorded": setup.not_recorded,
         "similar_cases": evidence_lookup.similar_cases,
         "certainty": causes.how_sure,

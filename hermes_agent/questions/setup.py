@@ -13,7 +13,7 @@ from hermes_agent.questions.steps import which_step
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.overview import SettingRow
 
-LISTED = 20
+LISTED, RANKS_LISTED = 20, 8
 LIBRARIES = ("NCCL", "OMP", "MKL", "PYTHON", "TORCH", "CUDA", "CUDNN", "DRIVER", "GLOO", "HCCL", "RCCL")
 WORKLOADS = {
     "batch_size": r"\bbatch( ?size)?(es)?\b",
@@ -74,6 +74,17 @@ def workload(discussion: Discussion, question: Question) -> str | None:
         return None
     result = called(discussion, "what_if", changes=[{"what": what} for what in asked])
     return blocks([f"That cannot be predicted from this recording. {capital(note)}" for note in result.notes])
+
+
+def host_use(discussion: Discussion, question: Question) -> str:
+    """The busy cores of each rank's machine by the monitor's samples, those of other processes apart."""
+    rows = []
+    for rank in question.ranks or discussion.ranks[:RANKS_LISTED]:
+        facts = [discussion.measured("sampled_cores", rank=rank, whose=whose) for whose in ("all", "run", "foreign")]
+        if all_known := [fact for fact in facts if fact is not None]:
+            text = f"rank {rank}: {{0}} busy on its machine, {{1}} of this run's processes and {{2}} of others"
+            rows.append(discussion.say(text, *all_known))
+    return blocks(["Busy cores, as the mean over unprofiled steps:", bullets(rows)]) if rows else wording("no_host_use")
 
 
 def not_recorded(_: Discussion, question: Question) -> str | None:

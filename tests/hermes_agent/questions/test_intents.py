@@ -125,6 +125,7 @@ ASKED = {
     "checkpoints": ["how often is it saved?", "checkpoint interval", "how long does saving take",
         "which steps save a checkpoint"],
     "hosts": ["which ranks are on which host?", "ranks by node"],
+    "host_use": ["cpu utilization?", "how busy is the CPU", "how many cores are used"],
     "optimizer": ["which optimizer is used?", "what optimizer is this"],
     "not_recorded": ["what is the gpu temperature?", "power draw", "sm clocks", "whats the loss",
         "how many parameters does the model have", "what dtype do we use"],
