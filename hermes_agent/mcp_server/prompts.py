@@ -45,6 +45,7 @@ PROMPTS = (
         },
     ),
 )
+OF_RUNS = ("run", "before", "after")  # arguments that name a run
 BY_NAME = {each.name: each for each in PROMPTS}
 
 

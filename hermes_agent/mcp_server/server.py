@@ -25,11 +25,13 @@ from hermes_agent.mcp_server.work import perform
 from hermes_agent.model.events import Emit
 from hermes_agent.version import VERSION
 from tools.errors import HermesError
+from tools.knowledge.taxonomy import causes
 from tools.metrics.measurement import choice
 
 LOG = logging.getLogger("hermes_dx.mcp")
 NAME = "hermes-dx"
 PAGE = 100  # resources of a page
+MOST_COMPLETIONS = 100  # the protocol's own limit
 ERROR_CHARS = 1000
 HINTS = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """Hermes says why deep-learning training is slow and what to change first, from profiler traces. \
@@ -57,6 +59,7 @@ def server_of(runs: OpenRuns) -> Server[Any]:
         on_read_resource=handlers.read_resource,
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
+        on_completion=handlers.complete,
     )
 
 
@@ -86,8 +89,7 @@ class _Handlers:
     async def list_resources(
         self, context: Context, asked: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        names = sorted({*self._answered(self._runs.registered).runs, *self._runs.opened()})
-        page, cursor = _page(resources.listed(names), asked)
+        page, cursor = _page(resources.listed(self._names()), asked)
         listed = [
             types.Resource(uri=each.uri, name=each.name, description=each.description, mime_type=each.mime_type)
             for each in page
@@ -136,6 +138,23 @@ class _Handlers:
         prompt, text = self._answered(lambda: prompts.written(asked.name, asked.arguments or {}))
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
+
+    async def complete(self, context: Context, asked: types.CompleteRequestParams) -> types.CompleteResult:
+        """The names of runs and causes that begin as what was typed."""
+        names: list[str] = []
+        if asked.argument.name in prompts.OF_RUNS:
+            names = self._names()
+        elif asked.argument.name == "cause":
+            names = sorted(causes())
+        found = [name for name in names if name.startswith(asked.argument.value)]
+        some = found[:MOST_COMPLETIONS]
+        return types.CompleteResult(
+            completion=types.Completion(values=some, total=len(found), has_more=len(found) > len(some))
+        )
+
+    def _names(self) -> list[str]:
+        """The registered and the opened runs."""
+        return sorted({*self._answered(self._runs.registered).runs, *self._runs.opened()})
 
     def _failed(self, name: str, reason: str) -> types.CallToolResult:
         text = f"{one_line(name, 100)}: {self._sentence(reason)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,20 +48,33 @@ async def test_a_client_of_another_process_calls_every_tool(tmp_path: Path, shar
     assert not (tmp_path / "config").exists()
 
 
-def test_the_server_ends_with_its_client_and_prints_nothing_of_its_own(tmp_path: Path, shared_cache: Path) -> None:
-    done = subprocess.run(
+def test_the_server_ends_with_its_client_in_the_middle_of_a_diagnosis(tmp_path: Path, index_only: Path) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    diagnose = {"name": "diagnose", "arguments": {"run": "slow"}, "_meta": {"progressToken": 7}}
+    process = subprocess.Popen(
         [sys.executable, *SERVE],
-        input="no message\n",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
         cwd=tmp_path,
-        env={**os.environ, **environment(tmp_path, shared_cache)},
-        check=False,
+        env={**os.environ, **environment(tmp_path, index_only)},
     )
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert all(line.startswith('{"jsonrpc"') for line in done.stdout.splitlines())
+    assert process.stdin
+    assert process.stdout
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": diagnose},
+    ]
+    process.stdin.write("no message\n" + "".join(f"{json.dumps({'jsonrpc': '2.0', **each})}\n" for each in messages))
+    process.stdin.flush()
+    while "notifications/progress" not in process.stdout.readline():
+        assert process.poll() is None
+    rest, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert all(line.startswith('{"jsonrpc"') for line in rest.splitlines())
+    assert not (index_only / "diagnoses").exists()
 
 
 def test_a_folder_that_is_not_there_is_refused_before_anything_is_served(

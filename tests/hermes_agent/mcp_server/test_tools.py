@@ -19,6 +19,7 @@ from tools.agent_tools.registry import TOOLS
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
+from mcp.types import PromptReference, ResourceTemplateReference
 
 from hermes_agent.mcp_server.server import server_of
 
@@ -180,6 +181,18 @@ async def test_prompts_name_their_runs_and_the_tools_there_are(runs: OpenRuns) -
             assert text in BY_NAME
         with pytest.raises(MCPError, match="after missing"):
             await connected.get_prompt("verify_fix", {"before": "slow", "advice": "A1"})
+
+
+async def test_names_of_runs_and_causes_are_completed(runs: OpenRuns) -> None:
+    async with client(runs) as connected:
+        handle = (await connected.call_tool("diagnose", {"run": "slow"})).structured_content["run"]
+        prompt = PromptReference(name="diagnose_run")
+        found = (await connected.complete(prompt, {"name": "run", "value": handle[:-2]})).completion
+        assert found.values == [handle]
+        template = ResourceTemplateReference(uri="hermes://causes/{cause}")
+        found = (await connected.complete(template, {"name": "cause", "value": "slow_li"})).completion
+        assert found.values == ["slow_link"]
+        assert (await connected.complete(prompt, {"name": "advice", "value": ""})).completion.values == []
 
 
 async def test_two_clients_work_on_two_runs_at_once(runs: OpenRuns) -> None:
