@@ -48,9 +48,9 @@ async def test_no_tool_and_no_resource_carries_a_name_raw(area: Path, index_only
     results: list[Any] = []
     async with Client(server_of(runs), mode="legacy") as client:
         for name, arguments in ARGUMENTS.items():
-            given = {**arguments, **{key: handle for key in ("run", "after") if key in arguments}}
-            given |= {"rank": 0} if "rank" in given else {}
-            result = await client.call_tool(name, {key: each for key, each in given.items() if key != "baseline"})
+            own: dict[str, Any] = {"run": handle, "after": handle, "rank": 0}
+            given = {key: own.get(key, each) for key, each in arguments.items() if key != "baseline"}
+            result = await client.call_tool(name, given)
             results += [text_of(result), json.dumps(result.structured_content, ensure_ascii=False)]
         for form in ("diagnosis", "diagnosis.md", "evidence/E1"):
             content: Any = (await client.read_resource(f"hermes://runs/{handle}/{form}")).contents[0]
