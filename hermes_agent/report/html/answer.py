@@ -47,6 +47,7 @@ def origin_of(path: Path) -> str:
 
 
 def about_run(diagnosis: Diagnosis) -> str:
+    """Ranks, steps and devices of the run."""
     run = diagnosis.run
     if not run.ranks and run.recorded is not None:
         return f"{counted(len(run.recorded.ranks), 'rank')}, no trace: records of whole steps only"

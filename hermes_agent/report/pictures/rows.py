@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ class Bar:
 def bars(diagnosis: Diagnosis) -> tuple[Bar, ...]:
     """Return a bar per rank; of many ranks per group, or the outliers and the median of the others."""
     if diagnosis.run.screening is not None and diagnosis.run.screening.groups:
-        return tuple(_group(group) for group in diagnosis.run.screening.groups[:MOST_ROWS])
+        return _distinct([_group(group) for group in diagnosis.run.screening.groups[:MOST_ROWS]])
     rows = means_of(diagnosis)
     if len(rows) <= MOST_ROWS:
         return tuple(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in rows)
@@ -46,6 +48,15 @@ def _group(group: RankGroupRecord) -> Bar:
     stage = "" if group.stage is None else f", stage {group.stage}"
     parts = tuple(group.medians_ms[part] for part in PARTS)
     return Bar(f"{span_list(group.ranks)}{stage}", parts, group.medians_ms["wall"])
+
+
+def _distinct(found: Sequence[Bar]) -> tuple[Bar, ...]:
+    """The bars with a number behind a label that several have: scattered groups may be named by the same span."""
+    labels = Counter(bar.label for bar in found)
+    return tuple(
+        replace(bar, label=f"{bar.label}, group {place}") if labels[bar.label] > 1 else bar
+        for place, bar in enumerate(found, start=1)
+    )
 
 
 def _middle(rows: list[BreakdownRow]) -> Bar:

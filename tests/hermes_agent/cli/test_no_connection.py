@@ -41,7 +41,7 @@ def code(*words):
     found = main(list(words))
     print(words[0], found, flush=True)
 
-code("diagnose", run, "--json")
+code("diagnose", run, "--json", "--html", f"{records}.html", "--png", f"{records}.png")
 code("ask", run, "why not the network?")
 code("ask", run, "what did similar cases do?")
 code("show", "E1", run)

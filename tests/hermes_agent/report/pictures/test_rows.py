@@ -47,6 +47,16 @@ def test_ranks_compared_by_summary_have_a_bar_per_group(demo: Diagnosis) -> None
     assert sum(found[0].parts) == pytest.approx(80.0)
 
 
+def test_groups_that_are_named_alike_keep_a_bar_each(demo: Diagnosis) -> None:
+    medians = {"wall": 50.0} | {part: 50.0 if part == "compute" else 0.0 for part in PARTS}
+    scattered = [(rank, rank) for rank in range(0, 40, 4)]
+    group = RankGroupRecord(ranks=scattered, count=10, read=[], stage=None, differs=[], medians_ms=medians)
+    screening = ScreeningRecord(found=20, summarized=20, read_in_full=[], groups=[group, group], waited_for=[])
+    run = demo.run.model_copy(update={"screening": screening})
+    found = bars(demo.model_copy(update={"run": run}))
+    assert [bar.label for bar in found] == ["10 ranks between 0 and 36, group 1", "10 ranks between 0 and 36, group 2"]
+
+
 def test_a_heatmap_of_many_ranks_and_steps_shows_the_longest_of_each_cell() -> None:
     values = {(rank, step): 10.0 for rank in range(100) for step in range(500)} | {(42, 333): 99.0, (3, 0): 60.0}
     found = grid(Heat("own", tuple(range(100)), tuple(range(500)), values), 40)
