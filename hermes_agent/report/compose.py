@@ -31,7 +31,7 @@ from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.lead import Lead
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
-from tools.judgement.routes import Route
+from tools.judgement.routes import Route, is_about
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.device_kind import device_kind
@@ -73,7 +73,8 @@ class _Composer:
     def diagnosis(self) -> record.Diagnosis:
         step_time = self._step_time()
         answer = render_all(opening(self.profile, self.ranking), self.ledger)
-        causes = [self._cause(each) for each in self.ranking.causes]
+        looks = self._looks()
+        causes = [self._cause(each, looks.get(place, [])) for place, each in enumerate(self.ranking.causes)]
         advice = self._advice()
         leads = [self._lead(f"L{number}", lead) for number, lead in enumerate(self.ranking.leads, start=1)]
         checks = [self._check(check) for check in self.findings.checks]
@@ -148,15 +149,27 @@ class _Composer:
     def _render(self, sentence: Sentence) -> str:
         return render(sentence, self.ledger)
 
-    def _cause(self, ranked: RankedCause) -> record.CauseRecord:
+    def _looks(self) -> dict[int, list[Sentence]]:
+        """What deep looks showed, by the place of the first cause that they are about."""
+        found: dict[int, list[Sentence]] = {}
+        for route, shown in self.findings.routes:
+            if shown is None:
+                continue
+            places = (n for n, each in enumerate(self.ranking.causes) if is_about(route, shown, each.finding))
+            if (place := next(places, None)) is not None:
+                found.setdefault(place, []).append(shown)
+        return found
+
+    def _cause(self, ranked: RankedCause, looks: Sequence[Sentence]) -> record.CauseRecord:
         finding = ranked.finding
         ranks = finding.ranks or self.profile.rank_numbers
         said, told = on_its_rank(finding.claim, ranks)
         claim = self._render(said)
         found = [on_its_rank(sentence, ranks, told)[0] for sentence in finding.details]
-        details = [*render_all(found, self.ledger), *self._alike(finding.ranks)]
+        details = [*render_all([*found, *looks], self.ledger), *self._alike(finding.ranks)]
         against = render_all(finding.against, self.ledger)
-        own = [self.ledger.cite(fact) for sentence in (finding.claim, *finding.details) for fact in sentence.facts]
+        said_of = (finding.claim, *finding.details, *looks)
+        own = [self.ledger.cite(fact) for sentence in said_of for fact in sentence.facts]
         impact = [self.ledger.cite(self._of("cause_impact_ms", ranked))]
         contrary = [self.ledger.cite(fact) for sentence in finding.against for fact in sentence.facts]
         return record.CauseRecord(

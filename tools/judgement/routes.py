@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tools.errors import UsageError
-from tools.findings import Fact, Sentence
+from tools.findings import Fact, Finding, Sentence
 from tools.judgement.lead import shapes_known
 from tools.knowledge.name_patterns import patterns
 from tools.metrics.registry import measure
@@ -21,7 +21,16 @@ from tools.views.profile import Profile
 
 MOST_EVENTS = 500_000  # of a rank: grouping more takes seconds, and the tools do it when they are asked
 LISTED = 8  # rows of a look, of which the first one of its own is shown
+MOST_COLLECTIVES = 500  # of the rank: of more, the tool has no list in one piece to choose from
 LONGEST_NAME = 1000
+FAMILIES_OF_LOOK: Mapping[str, tuple[str, ...]] = {  # of causes that it is about
+    "layers": ("computation",),
+    "shapes": ("computation",),
+    "Python lines": ("computation",),
+    "process groups": ("communication",),
+    "collectives": ("communication",),
+}
+FAMILIES_OF_GAP: Mapping[str, tuple[str, ...]] = {"data": ("io",), "dispatch": ("cpu",), "synchronization": ("cpu",)}
 FAMILY_OF = {  # of the critical path
     "compute": "computation",
     "exposed_communication": "communication",
@@ -41,6 +50,7 @@ class Look:
     arguments: dict[str, str | int]
     parts: tuple[str, ...]
     needs: str = ""
+    on_path: bool = False  # worth it by the critical path alone: elsewhere others are waited for
 
 
 LOOKS = (
@@ -49,6 +59,7 @@ LOOKS = (
     Look("shapes", "find_events", {"group_by": "shape", "limit": LISTED}, ("compute",), "shapes"),
     Look("Python lines", "find_events", {"group_by": "stack", "limit": LISTED}, ("compute", "host"), "stacks"),
     Look("process groups", "find_events", {"group_by": "group", "limit": LISTED}, ("exposed_communication",)),
+    Look("collectives", "collective_instances", {"limit": MOST_COLLECTIVES}, ("exposed_communication",), on_path=True),
     Look("gaps", "gaps", {"limit": LISTED}, ("host", "data_wait", "exposed_memcpy", "idle"), "device"),
 )
 NEEDS = {
@@ -80,7 +91,7 @@ def routes(profile: Profile) -> tuple[Route, ...]:
 
 
 def _route(profile: Profile, look: Look) -> Route:
-    shares = {part: _share(profile, part) for part in look.parts}
+    shares = {part: _share(profile, part, look.on_path) for part in look.parts}
     part = max(shares, key=lambda each: shares[each][0])
     share_pct, why = shares[part]
     own = {rank: measure(profile, "part_ms", part=part, rank=rank).value for rank in profile.run.rank_numbers}
@@ -96,7 +107,7 @@ def _route(profile: Profile, look: Look) -> Route:
     return Route(look.name, part, rank, share_pct, not against, reason)
 
 
-def _share(profile: Profile, part: str) -> tuple[float, Sentence]:
+def _share(profile: Profile, part: str, on_path: bool) -> tuple[float, Sentence]:
     """The part's share of the step or of its critical path, the larger one, and the words for it behind the part."""
     share = measure(profile, "part_pct", part=part)
     of_step = share.value, Sentence("is {0} of the step", (share,))
@@ -105,10 +116,10 @@ def _share(profile: Profile, part: str) -> tuple[float, Sentence]:
         whole = measure(profile, "critical_path_step_ms")
     except UsageError:
         return of_step
-    on_path = 100.0 * path.value / whole.value if whole.value > 0.0 else 0.0
-    if on_path <= share.value:
+    path_pct = 100.0 * path.value / whole.value if whole.value > 0.0 else 0.0
+    if path_pct <= share.value and not on_path:
         return of_step
-    return on_path, Sentence("takes {0} of the {1} of the critical path", (path, whole))
+    return path_pct, Sentence("takes {0} of the {1} of the critical path", (path, whole))
 
 
 def _known(profile: Profile, rank: int, what: str) -> bool:
@@ -123,6 +134,12 @@ def _known(profile: Profile, rank: int, what: str) -> bool:
         return len(python) > 0
     names = view.categories[np.unique(python)]
     return any(str(name).startswith(MODULE_FRAME) for name in names)
+
+
+def is_about(route: Route, shown: Sentence, finding: Finding) -> bool:
+    """Return whether what a look showed is about a cause: of its family, on its ranks."""
+    families = FAMILIES_OF_GAP.get(shown.names[0], ()) if route.look == "gaps" else FAMILIES_OF_LOOK.get(route.look, ())
+    return finding.family in families and (not finding.ranks or route.rank in finding.ranks)
 
 
 def figure_of(profile: Profile, look: Look, rank: int, row: Mapping[str, object]) -> Fact:
@@ -153,6 +170,8 @@ def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[
 
     A name has to print as it is, for the figure is measured again by it.
     """
+    if look.tool == "collective_instances":
+        return _most_exposed(profile, rank, rows)
     named = [row for row in rows if _belongs(look, str(row.get("name", "")))]
     if look.tool == "phases":
         timed = "device_ms" if profile.rank(rank).rank.has_device else "host_ms"
@@ -164,6 +183,23 @@ def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[
         return None
     words = WORDS[look.name].format(rank=rank, kind=named[0].get("kind"))
     return Sentence(words, (fact,), (str(named[0].get("name") or named[0].get("reason")),))
+
+
+def _most_exposed(profile: Profile, rank: int, rows: Sequence[Mapping[str, object]]) -> Sentence | None:
+    """The collective with most time outside of computation; None where they are too many to be listed."""
+    if not rows or len(rows) == MOST_COLLECTIVES:
+        return None
+    longest = max(rows, key=lambda row: float(str(row["exposed_ms"])))
+    names = str(longest["name"]), str(longest["group"])
+    if longest["step"] is None or float(str(longest["exposed_ms"])) <= 0.0 or not all(map(_prints, names)):
+        return None
+    identifier = str(longest["id"])
+    whole = measure(profile, "instance_ms", collective=identifier)
+    hidden = measure(profile, "instance_overlap_ms", collective=identifier)
+    group = "" if names[1].endswith("recorded)") else " in group {n1}"
+    which = f"{{n0}} number {longest['index']} of step {longest['step']}{group}"
+    words = f"Longest exposed collective of rank {rank}: {which}, {{0}}, of which {{1}} overlap with compute."
+    return Sentence(words, (whole, hidden), names)
 
 
 def _prints(name: str) -> bool:

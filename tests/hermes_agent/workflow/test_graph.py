@@ -104,7 +104,7 @@ def test_deep_looks_are_taken_where_the_time_is_and_cited(state: dict[str, Any],
     known = {each.id: each for each in diagnosis.evidence}
     assert known[taken["shapes"].evidence[0]].metric == "events_ms"
     called = {event.call.name for event in events if isinstance(event, ToolCalled)}
-    assert called == {"phases", "find_events"}
+    assert called == {"phases", "find_events"}  # the step waits for data, not for communication
     line = next(e.note for e in events if isinstance(e, StageFinished) and e.stage == Stage.INTER_OPERATOR)
     assert "looks into" in line
     assert "shapes (Compute is" in line

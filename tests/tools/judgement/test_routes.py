@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
+from tests.tools.agent_tools.questions_run import REDUCE
 from tests.tools.judgement.test_leads import computing, pausing
 from tools.agent_tools.context import RunContext
 from tools.agent_tools.registry import tool_of
+from tools.findings import Finding, Sentence
 from tools.judgement import routes as module
-from tools.judgement.routes import LOOKS, Route, routes, sentence_of
+from tools.judgement.routes import LOOKS, Route, is_about, routes, sentence_of
 from tools.views.profile import Profile
 
 
@@ -59,3 +63,45 @@ def test_rows_without_a_recorded_name_say_nothing() -> None:
     rank.step(0, 0, 200)
     look = next(each for each in LOOKS if each.name == "layers")
     assert sentence_of(profile_of(rank), look, 0, [{"name": "(no module recorded)", "kind": "operator"}]) is None
+
+
+def exchanging() -> Profile:
+    """Two ranks that exchange gradients: 1 ms in each step, 5 ms in step 1, nothing overlapped."""
+    ranks = []
+    for number in range(2):
+        rank = RankBuilder(number)
+        for step in range(3):
+            at = 10_000.0 * step
+            rank.kernel("sgemm", at + 20, 2_000, call_us=at + 10)
+            long_us = 5_000 if step == 1 else 1_000
+            kernel = rank.kernel(REDUCE, at + 2_100, long_us, call_us=at + 2_050)
+            rank.detail("collectives", kernel, collective="allreduce", group="0", group_size=2, ranks="[0, 1]")
+            rank.runtime("cudaDeviceSynchronize", at + 2_060, long_us + 45)
+            rank.step(step, at, at + 10_000)
+        ranks.append(rank)
+    return profile_of(*ranks)
+
+
+def test_the_longest_exposed_collective_is_named_where_the_step_waits_for_communication() -> None:
+    profile = exchanging()
+    route = decided(profile)["collectives"]
+    assert (route.taken, route.rank) == (True, 0)
+    look = next(each for each in LOOKS if each.name == "collectives")
+    rows = tool_of(look.tool).call(RunContext(profile), {**look.arguments, "rank": 0}).rows
+    said = sentence_of(profile, look, 0, [row.model_dump() for row in rows])
+    assert said is not None
+    assert said.template.startswith("Longest exposed collective of rank 0: {n0} number 1 of step 1")
+    assert [fact.value for fact in said.facts] == pytest.approx([5.0, 0.0])
+    assert sentence_of(profile, look, 0, [rows[0].model_dump()] * module.MOST_COLLECTIVES) is None
+
+
+def test_what_a_look_showed_is_about_causes_of_its_family_on_its_ranks() -> None:
+    reason = Sentence("", ())
+    gaps = Route("gaps", "host", 1, 50.0, True, reason)
+    waiting = Finding("slow_data_processing", reason, 0.9, ranks=(1,))
+    for_data, in_host = Sentence("", (), ("data",)), Sentence("", (), ("stall",))
+    assert is_about(gaps, for_data, waiting)
+    assert not is_about(gaps, in_host, waiting)
+    assert not is_about(replace(gaps, rank=0), for_data, waiting)
+    lines = Route("Python lines", "host", 1, 50.0, True, reason)
+    assert not is_about(lines, Sentence("", (), ("train.py(3): step",)), waiting)
