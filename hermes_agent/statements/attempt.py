@@ -109,7 +109,10 @@ def _unnamed_fix(record: EvidenceRecord, template: Template, context: CheckConte
     if not is_predicted(record):
         return ""
     cause, mechanism = (str(record.arguments.get(name) or "") for name in ("cause", "mechanism"))
-    keys = str(record.arguments.get("causes") or f"{cause}/{mechanism}").split(",")
+    together = str(record.arguments.get("causes") or "")
+    if not cause and not together:
+        return ""
+    keys = (together or f"{cause}/{mechanism}").split(",")
     advised = {context.index.advice[name].for_ for name in template.values("advice") if name in context.index.advice}
     named = {name.partition(":")[0] for name in template.values("cause")} | advised
     parts = [key.strip().partition("/") for key in keys]

@@ -44,7 +44,8 @@ def take(name: str, rank: int, workspace: Workspace, emit: Emit, store: ResultSt
     look, profile = BY_NAME[name], workspace.profile()
     caller = ToolCaller(RunContext(profile, workspace.baseline()), emit, store)
     try:
-        rows = caller.call(look.tool, {**look.arguments, "rank": rank}, by="investigation").rows
+        of_rank = {} if look.tool == "plan" else {"rank": rank}  # a plan is for all ranks
+        rows = caller.call(look.tool, {**look.arguments, **of_rank}, by="investigation").rows
         found = sentence_of(profile, look, rank, [row.model_dump() for row in rows])
     except HermesError:
         return None

@@ -12,9 +12,9 @@ import numpy as np
 
 from tools.errors import UsageError
 from tools.findings import Fact, Finding, Sentence
+from tools.judgement.catalog import measure
 from tools.judgement.lead import shapes_known
 from tools.knowledge.name_patterns import patterns
-from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.event_labels import MODULE_FRAME
 from tools.views.profile import Profile
@@ -29,6 +29,7 @@ FAMILIES_OF_LOOK: Mapping[str, tuple[str, ...]] = {  # of causes that it is abou
     "Python lines": ("computation",),
     "process groups": ("communication",),
     "collectives": ("communication",),
+    "gradient buckets": ("communication",),
 }
 FAMILIES_OF_GAP: Mapping[str, tuple[str, ...]] = {"data": ("io",), "dispatch": ("cpu",), "synchronization": ("cpu",)}
 FAMILY_OF = {  # of the critical path
@@ -53,6 +54,7 @@ class Look:
     on_path: bool = False  # worth it by the critical path alone: elsewhere others are waited for
 
 
+PLANNED: dict[str, str | int] = {"planner": "gradient-buckets"}  # the planner that takes its input from a run
 LOOKS = (
     Look("phases", "phases", {}, ("compute",)),
     Look("layers", "find_events", {"group_by": "module", "limit": LISTED}, ("compute",), "modules"),
@@ -60,6 +62,7 @@ LOOKS = (
     Look("Python lines", "find_events", {"group_by": "stack", "limit": LISTED}, ("compute", "host"), "stacks"),
     Look("process groups", "find_events", {"group_by": "group", "limit": LISTED}, ("exposed_communication",)),
     Look("collectives", "collective_instances", {"limit": MOST_COLLECTIVES}, ("exposed_communication",), on_path=True),
+    Look("gradient buckets", "plan", PLANNED, ("exposed_communication",), "buckets", on_path=True),
     Look("gaps", "gaps", {"limit": LISTED}, ("host", "data_wait", "exposed_memcpy", "idle"), "device"),
 )
 NEEDS = {
@@ -67,6 +70,7 @@ NEEDS = {
     "shapes": "no shapes were recorded (record_shapes=True)",
     "stacks": "no Python stacks were recorded (with_stack=True)",
     "device": "no device work was recorded",
+    "buckets": "no gradient buckets were recorded that a plan could be made for",
 }
 
 
@@ -129,6 +133,8 @@ def _known(profile: Profile, rank: int, what: str) -> bool:
             return shapes_known(profile, rank)
         case "device":
             return view.rank.has_device
+        case "buckets":
+            return _planned(profile) is not None
     python = view.codes[view.kind == EventKind.PYTHON]
     if what == "stacks":
         return len(python) > 0
@@ -140,6 +146,17 @@ def is_about(route: Route, shown: Sentence, finding: Finding) -> bool:
     """Return whether what a look showed is about a cause: of its family, on its ranks."""
     families = FAMILIES_OF_GAP.get(shown.names[0], ()) if route.look == "gaps" else FAMILIES_OF_LOOK.get(route.look, ())
     return finding.family in families and (not finding.ranks or route.rank in finding.ranks)
+
+
+def _planned(profile: Profile) -> tuple[Fact, Fact] | None:
+    """The step with the present and with planned gradient buckets; None where the run does not show its buckets."""
+    try:
+        present, planned = (
+            measure(profile, "predicted_bucket_step_ms", buckets=each) for each in ("present", "planned")
+        )
+    except UsageError:
+        return None
+    return present, planned
 
 
 def figure_of(profile: Profile, look: Look, rank: int, row: Mapping[str, object]) -> Fact:
@@ -165,11 +182,20 @@ WORDS = {
 }
 
 
+OF_PLAN = (
+    "Planned gradient buckets would cut the simulated step from {0} to {1} (see `hermes-dx plan gradient-buckets`)."
+)
+OF_SMALL_PLAN = "Other gradient buckets would bring little: {1} instead of {0} for the simulated step."
+
+
 def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[str, object]]) -> Sentence | None:
     """What the look shows: its first row with a recorded name; None where that name or its figure cannot be cited.
 
     A name has to print as it is, for the figure is measured again by it.
     """
+    if look.tool == "plan":
+        planned = _planned(profile)
+        return None if planned is None else _of_plan(profile, *planned)
     if look.tool == "collective_instances":
         return _most_exposed(profile, rank, rows)
     named = [row for row in rows if _belongs(look, str(row.get("name", "")))]
@@ -183,6 +209,12 @@ def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[
         return None
     words = WORDS[look.name].format(rank=rank, kind=named[0].get("kind"))
     return Sentence(words, (fact,), (str(named[0].get("name") or named[0].get("reason")),))
+
+
+def _of_plan(profile: Profile, present: Fact, planned: Fact) -> Sentence:
+    gain_pct = 100.0 * (present.value - planned.value) / present.value if present.value else 0.0
+    words = OF_PLAN if gain_pct >= profile.thresholds["cause_share_pct"] else OF_SMALL_PLAN
+    return Sentence(words, (present, planned))
 
 
 def _most_exposed(profile: Profile, rank: int, rows: Sequence[Mapping[str, object]]) -> Sentence | None:

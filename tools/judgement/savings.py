@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tools.errors import UsageError
+from tools.errors import InputError, UsageError
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.metrics.measurement import Measurement, choice, metric
@@ -88,6 +88,27 @@ def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Mea
     chosen = _together(profile, causes)
     speedup = _bounded(_joint(profile, chosen), causes, SHORTER.get(bound, bound))
     return _measured_together(profile, chosen, chosen[0].step_ms / speedup)
+
+
+@metric(
+    "ms",
+    "predicted step time with {buckets} gradient buckets",
+    "How long would a step take with gradient buckets of other sizes?",
+)
+def predicted_bucket_step_ms(profile: Profile, buckets: str = "planned") -> Measurement:
+    """Step time by the simulation of ``hermes-dx plan gradient-buckets``: with the planned or the present buckets."""
+    from tools.whatif.planners.recorded_gradients import plan_run
+
+    try:
+        made = profile.memo("plan:gradient-buckets", lambda: plan_run(profile))
+    except InputError as error:
+        raise UsageError(f"gradient buckets cannot be planned from this run: {error}") from error
+    times = {"planned": made.after_ms, "present": made.before_ms}
+    value = times[choice("buckets", buckets, times)]
+    if value is None:
+        raise UsageError("the present gradient buckets are not known")
+    rows = pd.DataFrame({"buckets": list(times), "step_ms": list(times.values())})
+    return Measurement(value, lambda: rows, "simulation of gradient buckets", profile.run.rank_numbers, ())
 
 
 def _together(profile: Profile, causes: str) -> tuple[RankedCause, ...]:

@@ -9,12 +9,14 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of
 from tests.tools.agent_tools.questions_run import REDUCE
 from tests.tools.judgement.test_leads import computing, pausing
+from tests.tools.whatif.planners.test_recorded_gradients import recorded
 from tools.agent_tools.context import RunContext
 from tools.agent_tools.registry import tool_of
 from tools.findings import Finding, Sentence
 from tools.judgement import routes as module
 from tools.judgement.routes import LOOKS, Route, is_about, routes, sentence_of
 from tools.views.profile import Profile
+from tools.whatif.planners.recorded_gradients import plan_run
 
 
 def decided(profile: Profile) -> dict[str, Route]:
@@ -105,3 +107,19 @@ def test_what_a_look_showed_is_about_causes_of_its_family_on_its_ranks() -> None
     assert not is_about(replace(gaps, rank=0), for_data, waiting)
     lines = Route("Python lines", "host", 1, 50.0, True, reason)
     assert not is_about(lines, Sentence("", (), ("train.py(3): step",)), waiting)
+
+
+def test_gradient_buckets_are_planned_where_the_step_waits_for_their_transfers() -> None:
+    profile = recorded()
+    route = decided(profile)["gradient buckets"]
+    assert route.taken
+    look = next(each for each in LOOKS if each.name == "gradient buckets")
+    (row,) = tool_of(look.tool).call(RunContext(profile), look.arguments).rows
+    said = sentence_of(profile, look, 0, [row.model_dump()])
+    assert said is not None
+    planned = plan_run(profile)
+    assert [fact.value for fact in said.facts] == [planned.before_ms, planned.after_ms]
+    assert planned.before_ms is not None
+    gain_pct = 100 * (planned.before_ms - planned.after_ms) / planned.before_ms
+    assert ("would bring little" in said.template) == (gain_pct < 5.0)
+    assert not decided(recorded(shapes=False))["gradient buckets"].taken
