@@ -81,6 +81,7 @@ def described(diagnosis: dict[str, Any], folder: Path) -> Verdict:
     lines += [f"  {place}. {_cause(cause, advice)}" for place, cause in enumerate(causes[:CAUSES], 1)]
     if name == "inconclusive":
         lines += [f"  To decide it: {each}" for each in diagnosis["next_measurements"][:1]]
+    lines = [line.replace("RUN_FOLDER", str(folder)) for line in lines]  # as advice names it
     lines.append(f"  More: hermes-dx diagnose {folder} -v")
     summary: Summary = {"hermes/verdict": name, "hermes/headline": _line(str(diagnosis["headline"]))}
     step = diagnosis["step_time_ms"]

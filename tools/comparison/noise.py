@@ -28,22 +28,26 @@ class ChangeInterval:
 
 
 def change_interval(before: Profile, after: Profile, comparison: Comparison) -> ChangeInterval | None:
-    """The interval of a comparison's change; None where a run has fewer than ``LEAST_STEPS`` steps.
+    """The interval of a comparison's change; None where a run has fewer than ``LEAST_STEPS`` steps."""
+    recorded = comparison.step.before.metric == "series_step_ms"
+    return interval_of(_steps_ms(before, recorded), _steps_ms(after, recorded))
+
+
+def interval_of(before_ms: NDArray[np.float64], after_ms: NDArray[np.float64]) -> ChangeInterval | None:
+    """The same of the steps of two runs.
 
     Welch's interval of the ratio of two means (delta method). Standard errors are of batch means (batches of the root
     of the number of steps), which covers what neighbouring steps share. What differs between two recordings of the
     same program is not in it.
     """
-    recorded = comparison.step.before.metric == "series_step_ms"
-    a, b = (_steps_ms(profile, recorded) for profile in (before, after))
-    if min(len(a), len(b)) < LEAST_STEPS or float(a.mean()) <= 0:
+    if min(len(before_ms), len(after_ms)) < LEAST_STEPS or float(before_ms.mean()) <= 0:
         return None
-    batches_a, batches_b = _batches(a), _batches(b)
-    part_a, part_b = (float(each.var(ddof=1)) / len(each) / float(each.mean()) ** 2 for each in (batches_a, batches_b))
-    ratio, spread = float(b.mean() / a.mean()), sqrt(part_a + part_b)
+    a, b = _batches(before_ms), _batches(after_ms)
+    part_a, part_b = (float(each.var(ddof=1)) / len(each) / float(each.mean()) ** 2 for each in (a, b))
+    ratio, spread = float(after_ms.mean() / before_ms.mean()), sqrt(part_a + part_b)
     freedom = np.inf
     if spread > 0:
-        freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(batches_a) - 1) + part_b**2 / (len(batches_b) - 1))
+        freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
     half = ratio * spread * student_quantile(freedom)
     return ChangeInterval(*(100.0 * (each - 1.0) for each in (ratio, ratio - half, ratio + half)))
 

@@ -9,10 +9,6 @@ import pytest
 
 from hermes_agent.cli import cache
 from hermes_agent.cli.cache import cache_parts
-from hermes_agent.demo.data import demo_run
-from hermes_agent.model.events import ignore
-from hermes_agent.model.request import Request
-from hermes_agent.workflow.diagnose import diagnose
 from tests.hermes_agent.cli.commands import execute
 from tools.errors import UsageError
 
@@ -61,7 +57,6 @@ def test_clearing_leaves_conversations_other_files_and_whatever_links_lead_to(
         "mine.txt",
     }
     assert (tmp_path / "outside" / "precious.txt").read_text() == "precious"
-    assert diagnose(Request((demo_run(),), cache_dir=folder), ignore).verdict == "problem"
 
 
 def test_a_cache_that_is_not_used_or_not_there_is_said(

@@ -18,7 +18,7 @@ from hermes_agent.model.diagnosis import Diagnosis
 from tests.hermes_agent.cli.commands import execute
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-GENERATED = ("small-messages-1", "healthy-noisy", "demo-compared")
+GENERATED = ("small-messages-1", "healthy-noisy")
 
 
 def test_the_published_schema_is_the_records() -> None:

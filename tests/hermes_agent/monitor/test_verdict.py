@@ -70,10 +70,10 @@ def test_names_of_a_run_cannot_act_on_the_terminal(demo_diagnosis: Diagnosis) ->
 
 def test_the_lead_of_an_inconclusive_run_says_what_to_measure(demo_diagnosis: Diagnosis) -> None:
     record = json.loads(demo_diagnosis.model_dump_json(by_alias=True))
-    record |= {"verdict": "inconclusive", "causes": [], "advice": [], "next_measurements": ["a trace of rank 3"]}
+    record |= {"verdict": "inconclusive", "causes": [], "advice": [], "next_measurements": ["profile RUN_FOLDER"]}
     record["step_time_ms"] = None
     found = described(record, Path("run"))
-    assert "  To decide it: a trace of rank 3" in found.text.splitlines()
+    assert "  To decide it: profile run" in found.text.splitlines()
     assert set(found.summary) == {"hermes/verdict", "hermes/headline"}
 
 
