@@ -41,11 +41,14 @@ FileStates: TypeAlias = "tuple[tuple[str, int, int], ...]"
 class OpenRun:
     """A run with its session; ``lock`` is held by the one caller that works on it.
 
-    ``registered``: its handle is a registered name, and lasts as long as that.
+    ``plain``: its handle is a registered name. ``names`` are the registered names that it was opened by, and without
+    which it is refused; ``inside`` the paths that have to lie in an allowed folder.
     """
 
     request: Request
-    registered: bool
+    plain: bool
+    names: tuple[str, ...] = ()
+    inside: tuple[Path, ...] = ()
     session: Session | None = None
     states: FileStates = ()
     redactor: Redactor | None = None
@@ -78,8 +81,10 @@ class OpenRuns:
 
     def opened(self) -> dict[str, tuple[Path, ...]]:
         """The paths of the runs that were opened by path or in part, by handle."""
+        registered = self.registered().runs
         with self._guard:
-            return {handle: run.request.paths for handle, run in self._runs.items() if not run.registered}
+            made = {handle: run for handle, run in self._runs.items() if not run.plain}
+        return {handle: run.request.paths for handle, run in made.items() if registered.keys() >= {*run.names}}
 
     def handle(
         self, run: str, baseline: str = "", steps: tuple[int, int] | None = None, ranks: tuple[int, ...] = ()
@@ -90,18 +95,20 @@ class OpenRuns:
         """
         runs = self.registered()
         part = bool(baseline or steps or ranks)
-        if run not in runs.runs and not part and self._made(run) is not None:
+        if not part and run not in runs.runs and self._made(run, runs) is not None:
             return run
-        paths = self._paths(run, runs)
-        other = self._paths(baseline, runs) if baseline else ()
-        request = replace(self._base, paths=paths, baseline=other, steps=steps, ranks=ranks)
+        sides = [self._found(each, runs) for each in (run, baseline) if each]
+        request = replace(self._base, paths=sides[0].request.paths, steps=steps, ranks=ranks)
+        if baseline:
+            request = replace(request, baseline=sides[1].request.paths)
         plain = run in runs.runs and not part
         handle = run if plain else _made_name(run, request)
+        names = tuple(name for side in sides for name in side.names)
+        wanted = OpenRun(request, plain, names, tuple(path for side in sides for path in side.inside))
         with self._guard:
-            known = self._runs.get(handle)
-            if known is None or known.request != request:
-                self._runs[handle] = OpenRun(request, plain)
-            if known is not None and known is not self._runs[handle]:
+            known = self._runs.setdefault(handle, wanted)
+            if (known.request, known.names) != (request, names):
+                self._runs[handle] = wanted
                 _close_idle(known)
             self._runs.move_to_end(handle)
             while len(self._runs) > MOST_HANDLES:
@@ -136,28 +143,35 @@ class OpenRuns:
         with self._guard:
             return self._diagnosing.locked() or any(run.lock.locked() for run in self._runs.values())
 
-    def _made(self, handle: str) -> OpenRun | None:
-        """The run of a handle that was made for it."""
+    def _made(self, handle: str, registered: RegisteredRuns) -> OpenRun | None:
+        """The run of a handle that was made for it; raises UsageError where a name that it rests on is gone."""
         with self._guard:
             run = self._runs.get(handle)
-        return None if run is None or run.registered else run
+        if run is None or run.plain:
+            return None
+        for name in run.names:
+            registered.get(name)
+        return run
 
-    def _paths(self, run: str, registered: RegisteredRuns) -> tuple[Path, ...]:
-        """The paths of a run by its registered name, by the handle of an opened one, or inside an allowed folder."""
+    def _found(self, run: str, registered: RegisteredRuns) -> OpenRun:
+        """The run of a registered name, of the handle of an opened one, or inside an allowed folder."""
         if run in registered.runs:
-            return registered.get(run).paths
-        if (made := self._made(run)) is not None:
-            return made.request.paths
+            return OpenRun(Request(registered.get(run).paths), True, (run,))
+        if (made := self._made(run, registered)) is not None:
+            return made
         try:
-            return (self.allowed.find(run),)
+            path = self.allowed.find(run)
         except (InputError, UsageError):
             names = [*registered.runs, *self.opened(), *self.allowed.names()]
             if near := get_close_matches(run[:LONGEST_NAME], dict.fromkeys(names), NEAREST, cutoff=CLOSE):
                 raise UsageError(f"there is no run {one_line(run, 100)}; did you mean {' or '.join(near)}?") from None
             raise
+        return OpenRun(Request((path,)), False, inside=(path,))
 
     def _diagnose(self, run: OpenRun, emit: Emit, cancelled: IsCancelled) -> Session:
         _closed(run)
+        for path in run.inside:  # a link may have taken the place of a folder since
+            self.allowed.find(str(path))
         states = _states(run.request)
         session = Session(run.request, self.settings)
         try:

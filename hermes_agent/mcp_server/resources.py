@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -82,8 +83,6 @@ def read(call: Call, uri: str) -> Content:
 
 
 def _diagnosis(call: Call, run: str, *, markdown: bool) -> Content:
-    import json
-
     from hermes_agent.report.markdown import render_markdown
 
     with call.session(run, fresh=True) as (session, redactor):

@@ -16,6 +16,7 @@ from hermes_agent.mcp_server.work import Heard
 from hermes_agent.model.events import Event, Stage, StageProgress, StageStarted, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.questions.material import never
+from hermes_agent.registered_runs import RegisteredRuns
 from tests.hermes_agent.mcp_server.served import DEMO, served, settings_of
 from tools.errors import InputError, UsageError
 
@@ -70,6 +71,27 @@ def test_the_same_run_keeps_its_handle_and_a_part_of_it_has_another(area: Path, 
     with runs.using(part, ignore, never) as (session, _):
         assert session.diagnosis.run.ranks == [1]
     runs.close()
+
+
+def test_a_part_of_a_registered_run_goes_with_its_name(area: Path, own_cache: Path) -> None:
+    runs = served(own_cache)
+    RegisteredRuns.load(runs.settings).add("toy", [area / "run"])
+    part = runs.handle("toy", ranks=(1,))
+    assert runs.handle(part) == part
+    assert list(runs.opened()) == [part]
+    RegisteredRuns.load(runs.settings).remove("toy")
+    assert runs.opened() == {}
+    with pytest.raises(UsageError, match="no registered run toy"):
+        runs.handle(part)
+
+
+def test_a_folder_that_became_a_link_out_is_not_read(area: Path, own_cache: Path) -> None:
+    runs = served(own_cache, area)
+    handle = runs.handle("run")
+    shutil.rmtree(area / "run")
+    (area / "run").symlink_to(area.parent / "outside")
+    with pytest.raises(UsageError, match="nor inside an allowed folder"), runs.using(handle, ignore, never):
+        pass
 
 
 def test_a_run_is_diagnosed_again_only_where_it_changed(area: Path, own_cache: Path) -> None:
