@@ -1,12 +1,14 @@
 """The pictures of the chat in docs: the real app on the bundled run. ``python -m evals.chat_pictures docs``.
 
-The first process asks its questions and ends itself with SIGKILL; the second one opens the kept session again.
+The first process asks its questions and ends itself with SIGKILL; the second one opens the kept session again. Both
+work in a folder with copies of the runs, so that no path of this machine is shown.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +20,13 @@ from textual.pilot import Pilot
 from evals.run_places import RECORDED
 from hermes_agent.cli.chat import openings
 from hermes_agent.config.settings import Settings
+from hermes_agent.demo.data import demo_run
 from hermes_agent.model.request import Request
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 
-UNEXPLAINED = RECORDED / "heap_out_of_step"  # a run of the lab, part of whose step no check explains
+RUN = "slow"
+UNEXPLAINED = "heap_out_of_step"  # a run of the lab in which hypotheses compete
 SIZE = (120, 38)
 LOOK_S = 0.05
 QUIET_LOOKS = 6
@@ -64,7 +68,7 @@ async def before_the_end(cache: Path, folder: Path) -> None:
         (folder / f"{name}.svg").write_text(app.export_screenshot(title="Hermes"))
 
     async with app.run_test(size=SIZE) as pilot:
-        await typed(pilot, "/demo")
+        await typed(pilot, f"/open {RUN}")
         save("chat")
         await typed(pilot, "ten slowest kernels of rank 1 in step 43")
         await typed(pilot, "and rank 0?")
@@ -72,6 +76,9 @@ async def before_the_end(cache: Path, folder: Path) -> None:
         await typed(pilot, "/show E1")
         save("chat_evidence")
         await pilot.press("escape")
+        await typed(pilot, "/series")
+        await typed(pilot, "/heatmap")
+        save("chat_steps")
         await typed(pilot, f"/whatif {app.controller.diagnosis.causes[0].cause}")
         await typed(pilot, "show me the timeline")
         await typed(pilot, "/critical-path")
@@ -94,14 +101,17 @@ async def resumed(cache: Path, folder: Path) -> None:
 
 def main() -> None:
     """Write the pictures into the folder named on the command line."""
-    folder = Path(sys.argv[1])
+    folder = Path(sys.argv[1]).resolve()
     if len(sys.argv) > 2:
         asyncio.run(before_the_end(Path(sys.argv[2]), folder))
-    with tempfile.TemporaryDirectory(prefix="hermes-chat-") as cache:
-        first = subprocess.run([sys.executable, "-m", "evals.chat_pictures", str(folder), cache], check=False)
+    with tempfile.TemporaryDirectory(prefix="hermes-chat-") as place:
+        shutil.copytree(demo_run(), Path(place, RUN))
+        shutil.copytree(RECORDED / UNEXPLAINED / "images-strong" / "slow", Path(place, UNEXPLAINED))
+        os.chdir(place)
+        first = subprocess.run([sys.executable, "-m", "evals.chat_pictures", str(folder), "cache"], check=False)
         if first.returncode != KILLED:
             raise SystemExit(f"the first process ended with {first.returncode}, not by the signal")
-        asyncio.run(resumed(Path(cache), folder))
+        asyncio.run(resumed(Path("cache"), folder))
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def ranked(progress: Progress) -> Content:
 
 
 def considered(progress: Progress, glyphs: Glyphs) -> Content:
-    """Return the hypotheses with their status, in the order of their numbers; nothing where there is none."""
+    """Return the hypotheses with their status; nothing where there is none."""
     if not progress.hypotheses:
         return Content()
     lines = [Content("Hypotheses").stylize("bold")]

@@ -61,15 +61,15 @@ def hypothesis(record: HypothesisRecord) -> Section:
     where = f", {rank_list(record.ranks)}" if record.ranks else ""
     by = ", proposed by the model" if record.proposed_by == "model" else ""
     lines = [f"{record.status.capitalize()}{where}{by}."]
-    lines += [record.judged_by] if record.judged_by else []
-    lines += [f"Next test: {record.next_test}"] if record.next_test else []
+    lines += [f"{record.judged_by.rstrip('.')}."] if record.judged_by else []
+    lines += [f"Next test: {record.next_test.rstrip('.')}."] if record.next_test else []
     lines += [f"For: {_cited(record.evidence)}"] if record.evidence else []
     lines += [f"Against: {_cited(record.evidence_against)}"] if record.evidence_against else []
     return Section(f"{record.id}. {cause_heading(record.cause, record.mechanism)}", tuple(lines), "cause")
 
 
 def hypotheses(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """Return every hypothesis that was considered, in the order of their numbers."""
+    """Return every hypothesis that was considered."""
     return tuple(map(hypothesis, diagnosis.hypotheses))
 
 

@@ -133,7 +133,7 @@ def _traced_alone(heat: data.Heat, argument: str) -> tuple[str, ...]:
     """How to see the parts of steps, which traces alone know."""
     if argument or heat.measure == "own":
         return ()
-    return ("This source knows whole steps alone; `/heatmap own` shows the own time of the traced steps.",)
+    return ("Only whole steps are recorded there; `/heatmap own` shows the own time of the traced steps.",)
 
 
 def _breakdown(source: Source, argument: str) -> Drawn:
@@ -152,7 +152,7 @@ def _critical_path(source: Source, argument: str) -> Drawn:
     return Drawn("Critical path of a mean step", partial(draw.path, found), (text, SAVES))
 
 
-SAVES = "`saves`: how much shorter a step gets where that work takes no time."
+SAVES = "Saves: how much shorter a step gets where that work takes no time."
 SOURCES = {"monitor": "monitor records", "step_log": "the step log"}
 SHOW = r"\b(show|draw|plot|display|picture|see)\b.*"
 PICTURES = (
