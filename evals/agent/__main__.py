@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evals.agent.questions import questions
-from evals.agent.real_model import RECORDED, SUBSET
+from evals.agent.real_model import RECORDED, REPLIES, SUBSET
 from evals.agent.report import report
 from evals.agent.suite import PROFILES, ModelFactory, run_suite
 from hermes_agent.config.settings import Settings
@@ -30,12 +30,12 @@ def factory(profile: str) -> ModelFactory:
     kind, _, folder = profile.partition(":")
     if profile in PROFILES:
         return ModelFactory(profile)
-    if profile == "recorded":
+    if profile == REPLIES:
         return ModelFactory(profile, RECORDED, in_order=True)
     if kind == "replay" and Path(folder).is_dir():
         return ModelFactory(profile, Path(folder), settings=Settings.load(Path.cwd(), os.environ))
     if kind not in ("live", "record") or (kind == "record") != bool(folder):
-        names = ", ".join((*PROFILES, "recorded"))
+        names = ", ".join((*PROFILES, REPLIES))
         raise UsageError(f"there is no profile {profile!r}; use {names}, live, record:FOLDER or replay:FOLDER")
     settings = Settings.load(Path.cwd(), os.environ)
     model = connect(settings)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [each for each in questions() if given.only in f"{each.id} {each.asked.tag}"]
     if given.real:
         chosen = [each for each in chosen if each.id in SUBSET]
-    profiles = given.profile or list(PROFILES)
+    profiles = given.profile or [*PROFILES, REPLIES]
     try:
         made = {profile: factory(profile) for profile in profiles}
         results, skipped = run_suite(chosen, profiles, made.__getitem__)

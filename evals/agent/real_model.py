@@ -11,6 +11,7 @@ from tools.errors import ModelError
 
 # All of the bundled run: a cause, figures, advice, a prediction and two that the run cannot answer.
 SUBSET = ("01-demo", "06-demo", "11-demo", "19-demo", "20-demo", "25-demo", "29-demo")
+REPLIES = "recorded"  # the profile that plays them
 RECORDED = Path(__file__).with_name("recorded")
 
 

@@ -23,7 +23,8 @@ answer from templates first, then the statements that passed, each read alone. A
 
 The other columns count the questions that ask for it. *competent* decides by the prompt, the schemas of the tools and
 their results; *listing* names all that it was given, *parrot* repeats the question. Their *shown* is the answer from
-templates: what counts there is that nothing false is added.
+templates: what counts there is that nothing false is added. *recorded* is a small real model (SmolLM2, 135 million
+parameters, on a CPU, 150 s for each question) on a subset; `make agent-real` asks it again.
 """
 COLUMNS = ("right", "grounded", "both", "tool_choice", "answer_fact", "abstained", "grounded_path")
 
@@ -39,14 +40,17 @@ def report(results: Sequence[Scored], skipped: Sequence[Question]) -> str:
         + (f" Skipped, as their run is absent: {_ids(skipped)}." if skipped else ""),
         "",
     ]
-    lines += _row(("profile", "text", *COLUMNS, "false", "with model's words"))
-    lines += _row(["---"] * (len(COLUMNS) + 4))
+    lines += _row(("profile", "n", "text", *COLUMNS, "false", "with model's words"))
+    lines += _row(["---"] * (len(COLUMNS) + 5))
     for profile in profiles:
         own = [each for each in results if each.profile == profile]
         by_model = _percent([each.by == "model" for each in own])
+        asked = str(len(own))
         if profile != "template":
-            lines += _row((profile, "own", *_scores(each.own for each in own), _lying(own, shown=False), ""))
-        lines += _row((profile, "shown", *_scores(each.shown for each in own), _lying(own, shown=True), by_model))
+            lines += _row((profile, asked, "own", *_scores(each.own for each in own), _lying(own, shown=False), ""))
+        lines += _row(
+            (profile, asked, "shown", *_scores(each.shown for each in own), _lying(own, shown=True), by_model)
+        )
     for profile in profiles:
         lines += ["", f"## {profile}", "", *_row(("tag", "questions", "right", "both", "false, own", "false, shown"))]
         lines += _row(["---"] * 6)

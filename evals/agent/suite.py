@@ -11,7 +11,7 @@ from pathlib import Path
 from evals.agent.assertions import Assertion, of_model, of_statements, of_template
 from evals.agent.profiles import POLICIES, Listening, policy_model
 from evals.agent.questions import Label, Question, question_file
-from evals.agent.real_model import RecordedReplies
+from evals.agent.real_model import REPLIES, SUBSET, RecordedReplies
 from evals.agent.scorers import (
     Answered,
     abstained,
@@ -244,7 +244,8 @@ def run_suite(
         for run, asked in diagnosed(questions, places, Path(cache)):
             for question in asked:
                 reached.add(question.id)
-                results += [scored(question, run, make(profile)) for profile in profiles]
+                fitting = [profile for profile in profiles if profile != REPLIES or question.id in SUBSET]
+                results += [scored(question, run, make(profile)) for profile in fitting]
     if not results:
         raise InputError("no question was asked: none was chosen, or no run is at hand; a suite of nothing has failed")
     return results, [question for question in questions if question.id not in reached]

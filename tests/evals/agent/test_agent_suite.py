@@ -11,6 +11,7 @@ import pytest
 from evals.agent.__main__ import factory, main
 from evals.agent.profiles import POLICIES, policy_model
 from evals.agent.questions import question_file, questions
+from evals.agent.real_model import RECORDED, REPLIES, SUBSET
 from evals.agent.report import report
 from evals.agent.suite import PROFILES, ModelFactory, Scored, run_suite
 from hermes_agent.statements.question import DIAGNOSIS_TOOLS
@@ -77,7 +78,7 @@ def test_a_model_that_refuses_leaves_the_answer_from_templates() -> None:
 def test_the_report_has_a_row_for_each_profile() -> None:
     text = report(results(), [])
     for profile in PROFILES:
-        assert f"| {profile} | shown |" in text
+        assert f"| {profile} | {len(SMOKE)} | shown |" in text
     lost = {each.question.id for each in results() if not each.understood}
     assert f"{len(SMOKE)} questions, {len(lost)} of them not understood" in text
 
@@ -100,6 +101,15 @@ def test_a_recorded_model_is_replayed_with_the_same_scores(tmp_path: Path) -> No
     assert replayed.own == recorded.own
     assert (recorded.by, replayed.by) == ("model", "model")
     assert replayed.text == recorded.text
+
+
+def test_the_replies_of_a_real_model_are_played_without_it_and_show_nothing_false() -> None:
+    assert {path.stem for path in RECORDED.glob("*.jsonl")} == {*SUBSET}
+    chosen = [each for each in questions() if each.id in (SUBSET[0], SMOKE[1])]
+    found, _ = run_suite(chosen, [REPLIES], factory)
+    assert [each.question.id for each in found] == [each.id for each in chosen if each.id in SUBSET]
+    assert [each.shown_false for each in found] == [()] * len(found)
+    assert found[0].own_text.strip()
 
 
 def test_a_profile_has_to_exist() -> None:
