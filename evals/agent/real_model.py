@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hermes_agent.llm.model import ModelRequest, Reply
@@ -31,4 +32,5 @@ class RecordedReplies:
         self._played += 1
         if exchange.reply is None:
             raise ModelError(exchange.error or "cancelled")
-        return exchange.reply
+        ended = exchange.reply.reason == "cancelled"  # by the time limit, which is an answer that was cut off
+        return replace(exchange.reply, reason="length") if ended else exchange.reply
