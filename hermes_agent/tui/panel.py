@@ -97,11 +97,12 @@ def advance(progress: Progress, event: Event) -> Progress:
             others = {each.id: each for each in progress.hypotheses}
             return replace(progress, hypotheses=tuple({**others, record.id: record}.values()))
         case events.DiagnosisReady(diagnosis, _, cached):
-            checks = tuple(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in diagnosis.checks)
+            reported = {each.name for each in progress.checks}  # after a kill or an attached source not all of them
+            rest = (each for each in diagnosis.checks if each.analyzer not in reported)
+            checks = (*progress.checks, *(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in rest))
             causes = tuple(_ranked(place, each) for place, each in enumerate(diagnosis.causes, start=1))
-            finished = progress.finished or frozenset(STAGES)
             found = tuple(diagnosis.hypotheses) or progress.hypotheses
-            return Progress(None, "", finished, progress.checks or checks, causes, found, stored=cached, over=True)
+            return Progress(None, "", frozenset(STAGES), checks, causes, found, stored=cached, over=True)
         case _:
             return progress
 

@@ -14,12 +14,13 @@ from hermes_agent.cli.chat import openings
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.locations.places import RunUrl
-from hermes_agent.model.events import Stage, ignore
+from hermes_agent.model.events import Stage, StageFinished, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen
+from hermes_agent.tui.work import Happened
 from tests.hermes_agent.tui.driving import WIDE, idle, said, typed
 
 
@@ -93,11 +94,20 @@ async def test_a_chat_that_was_killed_while_it_diagnosed_goes_on_after_the_last_
     assert done.returncode == -signal.SIGKILL
     (row,) = SessionStore(index_only).sessions()
     ways = openings(Request(paths=(), cache_dir=index_only), Settings(cache_dir=index_only), resume=row.id)
-    app = HermesChat(lambda: ways)
+    app, finished = HermesChat(lambda: ways), set[Stage]()
+    happened = app.controller.happened
+
+    async def noting(message: Happened) -> None:
+        if isinstance(message.event, StageFinished):
+            finished.add(message.event.stage)
+        await happened(message)
+
+    app.controller.happened = noting  # type: ignore[method-assign]
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot, wait_s=60.0)
         assert "1. Heavy data transforms" in said(app)
-        finished = app.controller.runs.current.progress.finished
+        progress = app.controller.runs.current.progress
+        assert len(progress.checks) == len(app.controller.diagnosis.checks)
         assert Stage.WRITE in finished
         assert not {Stage.COARSE, Stage.INTER_OPERATOR, Stage.FAMILIES, Stage.EXPLAIN} & finished
         assert SessionStore(index_only).open(row.id).pending == ""

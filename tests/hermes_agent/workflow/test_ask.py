@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import CheckFinished, Event, Notice, SourceWanted
+from hermes_agent.model.events import CheckFinished, Event, Notice, SourceWanted, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.sessions.store import SessionStore
 from hermes_agent.workflow.runner import run
-from hermes_agent.workflow.way import Question, Way
+from hermes_agent.workflow.way import Kept, Question, Way
 from hermes_agent.workflow.workspace import Workspace
 from tests.recorded_runs import records_of, step_rows
 from tests.tools.judgement.test_leads import computing, pausing
@@ -141,3 +142,29 @@ def test_a_single_hypothesis_is_no_reason_to_ask() -> None:
     assert wanted_source(profile, [contention]) is None
     assert wanted_source(profile, [contention, replace(other, status="refuted")]) is None
     assert wanted_source(profile, [other, replace(other, cause="underutilization")]) is None  # records decide neither
+
+
+def test_a_question_outlives_its_process_and_is_answered_in_the_next(
+    tmp_path: Path, shared_cache: Path, without: Diagnosis
+) -> None:
+    request = Request((Path("run"),), cache_dir=shared_cache)
+    store = SessionStore(tmp_path)
+    kept = Kept(store, store.new(request))
+
+    def made(profile: Profile, question: Question) -> Diagnosis:
+        workspace = SwappingWorkspace(request, _profiles=(profile, None))
+        workspace.after = recorded_pausing(200.0)
+        state = run(workspace, ignore, Way(kept=kept, question=question), "")
+        workspace.close()
+        return Diagnosis.model_validate(state["diagnosis"])
+
+    assert made(pausing(200.0), Question()) == without
+    later = Question()  # of another process, which has the stored state alone
+    assert made(pausing(200.0), later) == without
+    assert later.wanted is not None
+    assert store.pending(kept.session) == later.wanted.question
+    later.answer, later.workspace = [ATTACHED], None
+    after = made(pausing(200.0), later)
+    assert after == answered(recorded_pausing(200.0), shared_cache, None).last
+    assert later.wanted is None
+    store.close()
