@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.events import Paste
 from textual.message import Message
 from textual.widgets import Input
 
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.tui.suggestions import Suggestion, Suggestions
 
 SIGNS = ("/", "@")  # a line that begins with one is completed
@@ -66,6 +68,13 @@ class Prompt(Input):
         """Take a character that was typed elsewhere, and all that follow."""
         self.focus()
         self.insert_text_at_cursor(character)
+
+    def _on_paste(self, event: Paste) -> None:
+        """Take all lines of a paste as one, as far as there is room; Textual takes the first line alone."""
+        event.prevent_default()
+        event.stop()
+        room = LONGEST - len(self.value) + len(self.selected_text)
+        self.replace(one_line(event.text, LONGEST)[:room], *self.selection)
 
     def action_walk(self, step: int) -> None:
         """Choose in the open list; else show an earlier or later typed line, after the last the unfinished one."""

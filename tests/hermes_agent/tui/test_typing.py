@@ -78,7 +78,7 @@ async def test_a_pasted_megabyte_and_control_characters_are_one_short_line() -> 
         await idle(pilot)
         app.prompt.post_message(events.Paste("x" * 1_000_000 + "\n/quit"))
         await pilot.pause()
-        assert len(app.prompt.value) <= 4000
+        assert len(app.prompt.value) == 4000
         assert app.is_running
         app.prompt.value = ""
         app.prompt.post_message(events.Paste(f"/show {HOSTILE}\x00\x07"))
@@ -87,6 +87,17 @@ async def test_a_pasted_megabyte_and_control_characters_are_one_short_line() -> 
         await idle(pilot)
         assert app.is_running
         assert "\x1b" not in app.export_screenshot()
+
+
+async def test_lines_that_are_pasted_become_one_where_the_cursor_is() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        app.prompt.fill("what does  mean?")
+        app.prompt.cursor_position = len("what does ")
+        app.prompt.post_message(events.Paste("NCCL WARN\n  timeout\r\nrank 3\x1b[31m"))
+        await pilot.pause()
+        assert app.prompt.value == "what does NCCL WARN timeout rank 3 mean?"
 
 
 async def test_a_short_conversation_stays_at_the_top_when_the_list_of_commands_closes() -> None:
