@@ -32,6 +32,7 @@ TICK_S = 0.2
 QUIT_WITHIN_S = 2.0
 HINT_S = 5.0
 SIDE_PANEL_FROM_COLUMNS = 100
+FRAMES_FROM_LINES = 16  # below, screens fill the terminal without a frame
 WELCOME = (
     "Hermes shows why a training is slow and what to change first.",
     "No run is open. Type /open PATH with a trace file or a folder of traces, or /demo for the bundled recorded run.",
@@ -66,6 +67,7 @@ class HermesChat(App[int]):
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SIDE_PANEL_FROM_COLUMNS, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-low"), (FRAMES_FROM_LINES, "-high")]
         self._load, self._greets = load, greets
         self._early: list[Callable[[], None]] | None = []  # typed before the settings were read
         self.failure: HermesError | None = None

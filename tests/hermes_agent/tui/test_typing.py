@@ -11,6 +11,8 @@ from textual import events
 
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit
+from hermes_agent.tui.messages import ASCII, UNICODE
+from hermes_agent.tui.screens import Table
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
 
@@ -53,8 +55,6 @@ async def test_keys_arrive_in_order_while_a_job_works() -> None:
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_a_tiny_terminal_and_resizing_break_nothing(ascii_only: bool) -> None:
-    from hermes_agent.tui.messages import ASCII, UNICODE
-
     app = chat(FakeSession(), glyphs=ASCII if ascii_only else UNICODE)
     async with app.run_test(size=TINY) as pilot:
         await idle(pilot)
@@ -87,6 +87,16 @@ async def test_a_pasted_megabyte_and_control_characters_are_one_short_line() -> 
         await idle(pilot)
         assert app.is_running
         assert "\x1b" not in app.export_screenshot()
+
+
+async def test_a_table_shows_its_rows_in_40_columns_and_10_lines() -> None:
+    app = chat(FakeSession(), glyphs=ASCII)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/ranks")
+        table = app.screen.query_one(Table)
+        assert table.row_count == 2
+        assert table.content_region.height >= table.header_height + table.row_count
 
 
 async def test_lines_that_are_pasted_become_one_where_the_cursor_is() -> None:
