@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 import yaml
 
 from evals.retrieval.asking import RANKED_APART, TOP, Asked, Outcome
 from evals.retrieval.cost import Timing
 from evals.retrieval.paraphrases import Paraphrased
+
+Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,15 @@ def _paraphrases(sets: Mapping[str, Mapping[str, Paraphrased]]) -> Iterator[Row]
         for ablation, got in by_ablation.items():
             figures = found(got.outcomes)
             shares = (f"{figures.abstained:.0%}", figures.forced, got.case_top, got.off_topic_abstained)
-            yield name, ablation, got.first, got.top, figures.reciprocal, *shares
+            low, high = interval(got.top, len(got.outcomes))
+            yield name, ablation, got.first, got.top, f"{low:.2f} to {high:.2f}", figures.reciprocal, *shares
+
+
+def interval(share: float, number: int) -> tuple[float, float]:
+    """The 95 % interval of a share of ``number`` askings by Wilson (1927), which holds for few askings too."""
+    middle = share + Z**2 / (2 * number)
+    half = Z * math.sqrt(share * (1 - share) / number + Z**2 / (4 * number**2))
+    return (middle - half) / (1 + Z**2 / number), (middle + half) / (1 + Z**2 / number)
 
 
 def _abstention(asked: Asked) -> Iterator[Row]:

@@ -23,7 +23,7 @@ from evals.retrieval.asking import (
 )
 from evals.retrieval.cost import Timing, enlarge
 from evals.retrieval.questions import UserQuestion
-from evals.retrieval.report import abstaining, found, report
+from evals.retrieval.report import abstaining, found, interval, report
 from tests.case_library.small_library import write_small_library
 from tests.case_library.toy_weights import toy_weights
 
@@ -135,3 +135,8 @@ def test_an_enlarged_library_is_valid_and_as_large_as_asked(tmp_path: Path) -> N
     cases = load_cases(target)
     assert len(cases) == 20
     assert len({tuple(case.signals) for case in cases}) == 20
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    assert interval(21 / 40, 40) == pytest.approx((0.375, 0.671), abs=1e-3)
+    assert interval(1.0, 10)[0] == pytest.approx(10 / (10 + 1.959964**2), abs=1e-6)
