@@ -67,7 +67,7 @@ class Collector:
 
     def wants_all(self) -> bool:
         """Whether a table is open, so that each line may be one of its rows."""
-        return any(each is not None for each in (self._test, self._timers, self._table, self._csv))
+        return not (self._test is None and self._timers is None and self._table is None and self._csv is None)
 
     def take(self, raw: RawLine) -> None:
         """Read one line."""
@@ -78,7 +78,7 @@ class Collector:
         elif not text.strip():
             return
         elif not self._in_table(line, text):
-            first, *others = TORN.split(text)
+            first, *others = TORN.split(text) if "[rank" in text or "[default" in text else (text,)
             self._read(line, first)
             for other in others:
                 torn = parse_line(line.number, other.encode())
@@ -156,7 +156,7 @@ class Collector:
         stream = self._stream(line)
         if found.grammar not in stream.steps:
             stream.steps[found.grammar] = StepRows(found.grammar)
-        stamp = line.stamp or (stamp_within(text) if found.wall_ms is None else None)
+        stamp = line.stamp or stamp_within(text) if found.wall_ms is None else None
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step
 

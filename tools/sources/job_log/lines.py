@@ -19,10 +19,18 @@ MOST_NULLS = 0.01  # of the first bytes: more is no text
 # One of these words is in every line that holds a record; lower and upper case as programs write them.
 WORDS = (
     *(b"iter", b"Iter", b"step", b"Step", b"loss", b"it/s", b"s/it", b"(ms)", b"amples", b"across ranks"),
-    *(b"Init COMPLETE", b"Init START", b"Init timings", b"Using network", b"NCCL version", b"coll channels", b" via "),
-    *(b"by environment", b"GPU Direct", b" : Using", b"NET/Plugin", b"out-of-place", b"_perf", b"Profiler Report"),
-    *(b"Self CPU", b"Watchdog caught", b"last enqueued", b"cache flushes", b"VERFLOW", b"verflow"),
-    *(b"recompile_limit", b"cache_size_limit", b"many workers", b"world size", b" ....", b"accumulat"),
+    *(b"- Init ", b"Init timings", b"Using", b"NCCL version", b"coll channels", b" via ", b"by environment"),
+    *(b"GPU Direct", b"NET/Plugin", b"out-of-place", b"_perf", b"Profiler Report", b"Self CPU", b"Watchdog caught"),
+    *(
+        b"last enqueued",
+        b"cache flushes",
+        b"kipping",
+        b"_limit",
+        b"many workers",
+        b"world size",
+        b" ....",
+        b"accumulat",
+    ),
 )
 
 

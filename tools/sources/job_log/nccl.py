@@ -10,6 +10,7 @@ from tools.run.job_log import Cited, Communicator, NcclFacts
 
 # host:pid:tid [device] NCCL INFO text; two processes may write into one line, so it can begin anywhere.
 HEAD = re.compile(r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] NCCL (INFO|WARN|TRACE|VERSION) ?")
+NEXT = " NCCL "
 VERSION = re.compile(r"NCCL version (\S{1,60})")
 INIT = re.compile(
     r"comm (0x[0-9a-f]+) rank (\d{1,7}) nranks (\d{1,7}) cudaDev -?\d+.*?(?: commId (0x[0-9a-f]+))?"
@@ -66,9 +67,14 @@ class NcclReader:
 
     def take(self, number: int, text: str) -> str:
         """Read the messages in a line, and return what stands before them: another process's output may."""
+        if self.version is None and (version := VERSION.search(text)):
+            self.version = Cited(version[1], number, self.file)
+        head = HEAD.match(text)
+        if head is not None and text.find(NEXT, head.end()) < 0:  # nearly all lines: one message and nothing else
+            self.lines += 1
+            self._message(number, (self._host(head[1], at_start=True), head[2], head[4]), text[head.end() :])
+            return ""
         found = list(HEAD.finditer(text))
-        if version := VERSION.search(text):
-            self.version = self.version or Cited(version[1], number, self.file)
         for place, head in enumerate(found):
             end = found[place + 1].start() if place + 1 < len(found) else len(text)
             host = self._host(head[1], at_start=head.start() == 0)

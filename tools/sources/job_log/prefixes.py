@@ -13,8 +13,9 @@ SRUN = re.compile(r"\s*(\d{1,6}): (?=\S)")
 MPI = re.compile(r"\s*\[\d+,(\d{1,6})\]<(?:stdout|stderr)>: ?")
 TORCHRUN = re.compile(r"\s*\[(?:rank|default|worker|trainer)[ _]?(\d{1,6})\](?:: ?|\s+|(?=\[))", re.I)
 RANK_WORD = re.compile(r"\s*\[?(?:RANK|Rank|rank)[ =:](\d{1,6})\]?[:|,]?\s+(?=\S)")
+RANK_LETTERS = ("RANK", "Rank", "rank")
 POD = re.compile(r"\s*\[pod/([^\]\s]{1,200})\] ?")
-COMPOSE = re.compile(r"([\w.-]{1,80}-\d{1,4})\s+\| ")
+COMPOSE = re.compile(r"([\w.-]{1,80}-\d{1,4}) +\| ")
 # Dates of Megatron-LM, Python's logging, ISO 8601 and glog, in brackets or not; the clock's zone is kept where stated.
 STAMP = re.compile(
     r"\s*\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
@@ -36,13 +37,20 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its marks: its number, the rank and the pod that they name, and its time."""
+    """A line without its marks: its number, the rank and the pod that they name, and the text of its time."""
 
     number: int
     text: str
     rank: int | None = None
     pod: str = ""
-    stamp: Stamp | None = None
+    time: re.Match[str] | None = None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Its time; None where it has none, or an impossible one."""
+        if self.time is None:
+            return None
+        return _dated(self.time) if self.time.re is STAMP else _clock(self.time)
 
 
 def parse_line(number: int, data: bytes) -> Line:
@@ -52,29 +60,39 @@ def parse_line(number: int, data: bytes) -> Line:
         text = ESCAPES.sub("", text)
     rank: int | None = None
     pod = ""
-    stamp: Stamp | None = None
+    time: re.Match[str] | None = None
     at = 0
     for _ in range(MOST_MARKS):
-        start = text[at : at + 1]
-        if start.isalpha() and start not in "Rr" and "|" not in text[at : at + 90]:
+        found = _mark(text, at, time is None)
+        if found is None:
             break
-        if (
-            found := TORCHRUN.match(text, at)
-            or MPI.match(text, at)
-            or SRUN.match(text, at)
-            or RANK_WORD.match(text, at)
-        ):
-            rank = int(found[1]) if rank is None else rank
-        elif (found := POD.match(text, at)) or (at == 0 and (found := COMPOSE.match(text, at))):
+        if found.re is STAMP or found.re is CLOCK:
+            time = found
+        elif found.re is POD or found.re is COMPOSE:
             pod = found[1]
-        elif stamp is None and (found := STAMP.match(text, at)):
-            stamp = _dated(found)
-        elif stamp is None and (found := CLOCK.match(text, at)):
-            stamp = _clock(found)
         else:
-            break
+            rank = int(found[1]) if rank is None else rank
         at = found.end()
-    return Line(number, text[at:], rank, pod, stamp)
+    return Line(number, text[at:], rank, pod, time)
+
+
+def _mark(text: str, at: int, timed: bool) -> re.Match[str] | None:
+    """The next mark; the first letter of the line says which it may be."""
+    start = text[at : at + 1]
+    if start.isspace():
+        start = text[at:].lstrip()[:1]
+    if start == "[":
+        tried = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD)
+    elif start.isdigit():
+        tried = (SRUN, STAMP, CLOCK)
+    elif text.startswith(RANK_LETTERS, at):
+        tried = (RANK_WORD,)
+    else:
+        return COMPOSE.match(text) if at == 0 and " | " in text[:90] else None
+    for mark in tried:
+        if (timed or mark not in (STAMP, CLOCK)) and (found := mark.match(text, at)):
+            return found
+    return None
 
 
 def stamp_within(text: str) -> Stamp | None:

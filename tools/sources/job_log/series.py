@@ -60,10 +60,10 @@ class StepRows:
         if len(self) >= MOST_ROWS:
             self.dropped += 1
             return
-        figures = {name: getattr(line, name) for name in FIGURES}
-        own = {"step": line.step, "line": number, "epoch": line.epoch, "wall_ms": line.wall_ms, "bare": line.bare_time}
-        for name, value in {**own, "running": float(line.running), **figures}.items():
-            self._columns[name].append(MISSING if value is None else float(value))
+        own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
+        figures = (line.samples, line.loss_scale, line.skipped, line.tokens_per_s, line.tflops, line.samples_per_s)
+        for column, value in zip(self._columns.values(), (*own, *figures), strict=True):
+            column.append(MISSING if value is None else value)
         self._stamps.append(stamp)
         self.mean |= line.mean
 

@@ -18,6 +18,10 @@ from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number, whole
 LONGEST = 8192  # characters of a step line; longer ones are other text
 EVALUATION = re.compile(r"\b(?:valid(?:ation)?|eval(?:uation|uating)?|test(?:ing)?|inference|sanity checking)\b", re.I)
 MEGATRON_STEP = re.compile(r"iteration\s+(\d+)\s*/\s*(\d+)")
+MEGATRON_FIELD = re.compile(
+    r"(elapsed time per iteration \((?:ms|s)\)|global batch size|loss scale|number of skipped iterations"
+    r"|throughput per GPU \(TFLOP/s/GPU\)|tokens per gpu per second \(tgs\)): *([^| ]+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +59,19 @@ def _megatron(text: str) -> StepLine | None:
     found = MEGATRON_STEP.search(text)
     if found is None:
         return None
-    fields = _fields(text[found.end() :])
-    wall = fields.get("elapsed time per iteration (ms)", ""), fields.get("elapsed time per iteration (s)", "")
+    fields = dict(MEGATRON_FIELD.findall(text, found.end()))  # which are there differs by version and flags
+    ms, seconds = (fields.get(f"elapsed time per iteration ({unit})", "") for unit in ("ms", "s"))
     return StepLine(
         "Megatron-LM",
         int(found[1]),
-        in_ms(wall[0], "ms") if wall[0] else in_ms(wall[1], "s"),
+        in_ms(ms, "ms") if ms else in_ms(seconds, "s"),
         mean=True,
         samples=_of(fields, "global batch size"),
         tokens_per_s=_of(fields, "tokens per gpu per second (tgs)"),
-        tflops=_of(fields, "throughput per gpu (tflop/s/gpu)"),
+        tflops=_of(fields, "throughput per GPU (TFLOP/s/GPU)"),
         loss_scale=_of(fields, "loss scale"),
         skipped=_of(fields, "number of skipped iterations"),
     )
-
-
-def _fields(text: str) -> dict[str, str]:
-    """``name: value | name: value``; fields come and go with version and flags."""
-    pairs = (part.rpartition(":") for part in text.split("|"))
-    return {name.strip().lower(): value.strip() for name, _, value in pairs if name}
 
 
 def _of(fields: Mapping[str, str], name: str) -> float | None:
