@@ -15,7 +15,12 @@ HEAD = """# Checks
 Every check answers one question with *found*, *clean* or *cannot answer*, and in the last case says what to record.
 Written from the checks' own declarations by `python -m tools.analyzers.page --write`.
 """
-FROM_RECORDS = {"": "", "steps": "; monitor records or a step log suffice", "host": "; monitor records suffice"}
+FROM_RECORDS = {
+    "": "",
+    "steps": "; monitor records or a log of steps suffice",
+    "host": "; monitor records suffice",
+    "output": "; the job's output suffices",
+}
 
 
 def page() -> str:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-from tools.analyzers.communication import arrival, exposed, messages, network, redundant, transfer, uneven_work
-from tools.analyzers.computation import achieved_rate, kernel_groups, rank_speed, roofline
+from tools.analyzers.communication import (
+    arrival,
+    exposed,
+    library_log,
+    messages,
+    network,
+    redundant,
+    transfer,
+    uneven_work,
+)
+from tools.analyzers.computation import achieved_rate, kernel_groups, rank_speed, roofline, skipped_steps
 from tools.analyzers.cpu import (
     blocked,
     contention,
@@ -21,7 +30,7 @@ from tools.analyzers.cpu import (
 )
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
-from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline
+from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline, schedule
 from tools.analyzers.steps import step_time
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
@@ -59,10 +68,11 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (pressure.allocation, pressure.peak, pressure.recomputation),
     (contention.contention, held_up.operators_held_up, blocked.interpreter_lock),
     (saves.periodic_stall, blocked.step_writes, saves.traced_saves, host_saves.host_saves),
-    (network.retransmission, network.shared_link, network.interface),
+    (network.retransmission, network.shared_link, network.interface, library_log.library_log, library_log.timeouts),
     (pressure.page_faults,),
-    (pipeline.bubble, pipeline.imbalance, evaluation.evaluation_stall),
+    (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),
+    (skipped_steps.skipped_steps,),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}

@@ -46,15 +46,16 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     series = profile.series
     if series is None:
         return ()
-    facts = (measure(profile, "series_step_ms", statistic=each) for each in ("mean", "median", "p95"))
+    facts = [measure(profile, "series_step_ms", statistic=each) for each in ("mean", "median", "p95")]
     source = SOURCES[series.origin]
     qualifier, stretch = untouched(profile), _stretch(series.level)
     steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}"
     which = f"{stretch}{steps}" if stretch else steps.capitalize()
-    text = f"{which} take {{0}} on average by {source}; their median is {{1}}, their p95 {{2}}."
-    said = [say(text, *facts)]
+    text = f"{which} take {{0}} on average by {source}; "
     if series.averaged:
-        said = [say(f"{which} take {{0}} on average by {source}; {series.averaged}.", next(iter(facts)))]
+        said = [say(f"{text}{series.averaged}.", facts[0])]
+    else:
+        said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):

@@ -23,6 +23,9 @@ STAMP = re.compile(
 )
 STAMP_WITHIN = 120  # characters of a line in which its time stands, behind a logger's name and level
 CLOCK = re.compile(r"\s*\[?(?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?\s+")
+IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD)
+OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK)
+OF_WORDS: tuple[re.Pattern[str], ...] = (RANK_WORD,)
 DAY_S = 86_400.0
 
 
@@ -82,11 +85,11 @@ def _mark(text: str, at: int, timed: bool) -> re.Match[str] | None:
     if start.isspace():
         start = text[at:].lstrip()[:1]
     if start == "[":
-        tried = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD)
+        tried = IN_BRACKETS
     elif start.isdigit():
-        tried = (SRUN, STAMP, CLOCK)
+        tried = OF_DIGITS
     elif text.startswith(RANK_LETTERS, at):
-        tried = (RANK_WORD,)
+        tried = OF_WORDS
     else:
         return COMPOSE.match(text) if at == 0 and " | " in text[:90] else None
     for mark in tried:

@@ -1,0 +1,173 @@
+"""What a job's own output answers: its pipeline schedule, NCCL's network, time-outs, skipped steps, single steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.job_log.test_communication import NCCL, TEST, WATCHDOG
+from tests.tools.sources.kineto_text import span, write_trace
+from tools.analyzers.registry import check_of
+from tools.findings import Check
+from tools.judgement.ranking import ranking
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+PIPELINE = """\
+using world size: 16, data-parallel-size: 2, tensor-model-parallel size: 1, pipeline-model-parallel size: 8
+  global_batch_size ............................... {batch}
+  micro_batch_size ................................ 1
+"""
+STEPS = tuple((step, 1000.0 + step % 2) for step in range(1, 31))
+
+
+def profile_of(folder: Path, text: str) -> Profile:
+    (folder / "job.out").write_text(text)
+    return Profile(load_run([folder]))
+
+
+def answer(profile: Profile, name: str) -> Check:
+    found = check_of(profile, name)
+    assert found is not None
+    return found
+
+
+def with_timers(forward_ms: float) -> str:
+    return "".join(
+        megatron(step) + f"time (ms) | forward-compute: {forward_ms} | backward-compute: {forward_ms}\n"
+        for step in STEPS
+    )
+
+
+def test_few_micro_batches_leave_a_pipeline_idle(tmp_path: Path) -> None:
+    """8 stages, 8 / (1 x 2) = 4 micro-batches: 7 of 11 parts idle; with 32 it would be 7 of 39."""
+    profile = profile_of(tmp_path, PIPELINE.format(batch=8) + megatron(*STEPS))
+    (finding,) = answer(profile, "pipeline.schedule").findings
+    passing, count, bubble = (fact.value for fact in finding.claim.facts)
+    assert (passing, count) == (4, 8)
+    assert bubble == pytest.approx(100 * 7 / 11)
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx((7 / 11 - 7 / 39) * profile.mean_step_ms)
+    assert finding.confidence == 0.65  # no timers: nobody saw that the ranks are idle
+    assert ranking(profile).causes[0].finding.cause == "pipeline_bubble"
+
+
+@pytest.mark.parametrize(("forward_ms", "status", "sure"), [(180.0, "found", 0.9), (450.0, "clean", 0.0)])
+def test_timers_of_a_rank_confirm_or_refute_the_schedule(
+    tmp_path: Path, forward_ms: float, status: str, sure: float
+) -> None:
+    check = answer(profile_of(tmp_path, PIPELINE.format(batch=8) + with_timers(forward_ms)), "pipeline.schedule")
+    assert check.status == status
+    assert [finding.confidence for finding in check.findings] == ([pytest.approx(sure, abs=0.06)] if sure else [])
+
+
+def test_enough_micro_batches_are_clean_and_no_pipeline_is_no_question(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, PIPELINE.format(batch=128) + megatron(*STEPS))
+    check = answer(profile, "pipeline.schedule")
+    assert check.status == "clean"
+    assert check.support[0].facts[2].value == pytest.approx(100 * 7 / 71)
+    assert check_of(profile_of(tmp_path, megatron(*STEPS)), "pipeline.schedule") is None
+
+
+def test_the_206_billion_parameter_log_has_a_pipeline_bubble(traces: Path) -> None:
+    path = traces / "logs" / "megatron_gpt2_206B_tp4_pp64.out"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here")
+    profile = Profile(load_run([path]))
+    ranked = ranking(profile)
+    assert ranked.verdict == "problem"
+    assert ranked.causes[0].finding.cause == "pipeline_bubble"
+    facts = {fact.metric: fact.value for each in ranked.causes[0].finding.details for fact in each.facts}
+    assert facts["timed_compute_pct"] == pytest.approx(100 * 4 / 67, abs=1.0)  # timers and schedule agree
+
+
+def test_sockets_and_a_forced_algorithm_are_found_in_the_library_log(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, NCCL), "communication.library_log")
+    assert [(finding.mechanism, finding.confidence) for finding in check.findings] == [
+        ("socket_fallback", 0.6),
+        ("algorithm_override", 0.5),
+    ]
+    (count,) = check.findings[0].claim.facts
+    assert (count.value, count.selector) == (1, "connections over NET/Socket, line 14")
+    assert count.path.endswith("job.out")
+
+
+def test_adapters_without_gpu_direct_are_found_where_ranks_connect_over_them(tmp_path: Path) -> None:
+    text = NCCL.replace("/GDRDMA", "").replace("NET/Socket/0", "NET/IB/1").replace("NCCL_ALGO", "NCCL_DEBUG")
+    check = answer(profile_of(tmp_path, text), "communication.library_log")
+    assert [finding.mechanism for finding in check.findings] == ["no_gpu_direct"]
+    direct = NCCL.replace("NET/Socket/0", "NET/IB/1/GDRDMA").replace("NCCL_ALGO", "NCCL_DEBUG")
+    clean = answer(profile_of(tmp_path, direct), "communication.library_log")
+    assert clean.status == "clean"
+    assert [fact.value for fact in clean.support[0].facts] == [2, 1]  # NET/IB/GDRDMA, P2P
+
+
+def test_a_table_of_nccl_tests_gives_its_bandwidth(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, TEST), "communication.library_log")
+    assert [fact.value for fact in check.support[-1].facts] == [pytest.approx(116.7925), 132.13]
+
+
+def test_the_rank_that_reports_no_time_out_is_named(tmp_path: Path) -> None:
+    seven = "".join(WATCHDOG.replace("ank7", f"ank{rank}").replace("ank 7", f"ank {rank}") for rank in range(1, 8))
+    world = (
+        "using world size: 8, data-parallel-size: 8, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
+    )
+    check = answer(profile_of(tmp_path, world + seven), "communication.timeouts")
+    first, missing = check.support
+    assert first.template.startswith("Ranks 1, 2, 3, 4, 5, 6, 7 waited {0} for {n0}, number 4486")
+    assert (first.facts[0].value, first.names) == (600_013, ("ALLTOALL",))
+    assert missing.template.startswith("Rank 0 reported none")
+
+
+def test_ranks_in_different_collectives_are_said_to_be(tmp_path: Path) -> None:
+    other = WATCHDOG.replace("ank7", "ank3").replace("ank 7", "ank 3").replace("ALLTOALL", "ALLREDUCE")
+    check = answer(profile_of(tmp_path, WATCHDOG + other), "communication.timeouts")
+    assert "Rank 3 reported another collective" in check.support[1].template
+
+
+@pytest.mark.parametrize(("late", "status"), [(0, "clean"), (1, "found")])
+def test_skipped_steps_count_once_the_loss_scale_has_settled(tmp_path: Path, late: int, status: str) -> None:
+    """The first five of 30 steps are always skipped, of the later half none or all 15."""
+    lines = megatron(*STEPS).splitlines()
+    skipped = [
+        line.replace("skipped iterations:   0", f"skipped iterations:   {1 if at < 5 else late if at >= 15 else 0}")
+        for at, line in enumerate(lines)
+    ]
+    check = answer(profile_of(tmp_path, "\n".join(skipped)), "computation.skipped_steps")
+    assert check.status == status
+    values = [fact.value for fact in check.support[0].facts]
+    assert values == pytest.approx([100.0] if late else [100 * 5 / 30, 0.0])
+
+
+def test_means_over_ten_steps_do_not_answer_for_single_steps(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, megatron(*((step, 100.0 + step % 30 * 0.1) for step in range(10, 600, 10))))
+    for name in ("step_time.fluctuation", "step_time.periodicity", "storage.periodic_stall"):
+        check = answer(profile, name)
+        assert check.status == "cannot_answer"
+        assert check.reason.startswith("single steps are not known")
+    assert answer(profile, "step_time.change_point").status == "clean"
+
+
+def test_a_change_of_level_in_a_log_is_found_at_its_step(tmp_path: Path) -> None:
+    steps = ((step, (100.0 if step < 60 else 150.0) + step % 3) for step in range(1, 121))
+    check = answer(profile_of(tmp_path, megatron(*steps)), "step_time.change_point")
+    assert check.status == "found"
+    assert "From step 60 on" in check.support[0].template
+
+
+def test_a_log_alone_is_never_healthy(tmp_path: Path) -> None:
+    assert ranking(profile_of(tmp_path, megatron(*STEPS))).verdict == "inconclusive"
+
+
+def test_without_a_log_nothing_is_asked(tmp_path: Path) -> None:
+    write_trace(tmp_path / "rank0.json", [span("aten::mm", 10, 90)])
+    profile = Profile(load_run([tmp_path]))
+    for name in (
+        "pipeline.schedule",
+        "communication.library_log",
+        "communication.timeouts",
+        "computation.skipped_steps",
+    ):
+        assert check_of(profile, name) is None

@@ -1,0 +1,175 @@
+"""By NCCL's own output and PyTorch's watchdog: over which network do collectives go, and did one time out?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tools.analyzers.support.answers import clean, found, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding, Sentence
+from tools.metrics.recorded.job_log import job_log
+from tools.metrics.registry import measure
+from tools.run.job_log import JobLog, NcclFacts
+from tools.views.profile import Profile
+
+NO_COST = "what another setting would save cannot be read from a log"
+SOCKET, ADAPTER, DIRECT = "NET/Socket", "NET/IB", "NET/IB/GDRDMA"
+OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
+ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
+SHOWN_RANKS = 8
+
+
+@dataclass(frozen=True)
+class Forced:
+    """A variable of NCCL that takes a choice away from it."""
+
+    name: str
+    mechanism: str
+    values: re.Pattern[str]
+
+
+FORCED = (
+    Forced("NCCL_ALGO", "algorithm_override", re.compile(r".")),
+    Forced("NCCL_PROTO", "algorithm_override", re.compile(r".")),
+    Forced("NCCL_MAX_NCHANNELS", "algorithm_override", re.compile(r"\d")),
+    Forced("NCCL_MAX_CTAS", "algorithm_override", re.compile(r"\d")),
+    Forced("NCCL_P2P_DISABLE", "algorithm_override", ON),
+    Forced("NCCL_SHM_DISABLE", "algorithm_override", ON),
+    Forced("NCCL_IB_DISABLE", "socket_fallback", ON),
+    Forced("NCCL_TOPO_FILE", "topology_file", re.compile(r".")),
+)
+
+
+@check(
+    *("communication.library_log", "Network by NCCL's output", "Does NCCL's own output show a slow network path?"),
+    causes=("network_configuration",),
+    mechanisms=("socket_fallback", "no_gpu_direct", "algorithm_override", "topology_file"),
+    from_records="output",
+)
+def library_log(profile: Profile) -> Check | None:
+    """Sockets between hosts, adapters without GPUDirect, settings that take a choice from NCCL."""
+    log = profile.run.job_log
+    if log is None or not (log.nccl.communicators or len(log.comm_tests)):
+        return None
+    findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
+    findings += _forced(log.nccl)
+    support = _path(profile, log)
+    return found(*findings) if findings else clean(*support)
+
+
+def transports(log: JobLog) -> set[str]:
+    """The transports that any communicator uses."""
+    return {kind for each in log.nccl.communicators for kind in each.transports}
+
+
+def _sockets(profile: Profile, log: JobLog) -> Finding | None:
+    """TCP between hosts where NCCL connected ranks over it."""
+    used = transports(log)
+    if SOCKET not in used:
+        return None
+    count = measure(profile, "nccl_connections", transport=SOCKET)
+    over = [each for each in (ADAPTER, DIRECT) if each in used]
+    return Finding(
+        cause="network_configuration",
+        mechanism="socket_fallback",
+        claim=say("NCCL connects ranks over TCP sockets: {0}.", count),
+        confidence=0.6 if over else 0.75,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=tuple(_path(profile, log)),
+        disproved_by="the hosts have no faster network than the one that the sockets use",
+        signals=("NET/Socket in the log",),
+    )
+
+
+def _no_direct(profile: Profile, log: JobLog) -> Finding | None:
+    """Adapters that NCCL says it uses without GPUDirect RDMA, and connections over them."""
+    used, off = transports(log), log.nccl.gpu_direct_off
+    if not off or ADAPTER not in used or DIRECT in used:
+        return None
+    count = measure(profile, "nccl_connections", transport=ADAPTER)
+    return Finding(
+        cause="network_configuration",
+        mechanism="no_gpu_direct",
+        claim=say("GPUDirect RDMA is off for {n0}, and ranks connect over it: {0}.", count, names=(off[0].value,)),
+        confidence=0.7,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        disproved_by="the steps are as long once the log shows GDRDMA in these connections",
+        signals=("GDR disabled",),
+    )
+
+
+def _forced(nccl: NcclFacts) -> list[Finding]:
+    return [
+        Finding(
+            cause="network_configuration",
+            mechanism=each.mechanism,
+            claim=say("{n0} is set by the environment, which takes a choice from NCCL.", names=(each.name,)),
+            confidence=0.5,
+            impact_ms=0.0,
+            impact_method=NO_COST,
+            disproved_by="the steps are as long without the setting",
+            signals=("algorithm forced by environment",),
+        )
+        for each in FORCED
+        if (stated := nccl.settings.get(each.name)) is not None
+        and each.values.match(stated.value)
+        and not (each.values is ON and OFF.match(stated.value))
+    ]
+
+
+def _path(profile: Profile, log: JobLog) -> list[Sentence]:
+    """Which connections and channels NCCL reports."""
+    kinds = sorted(transports(log))
+    counts = [measure(profile, "nccl_connections", transport=kind) for kind in kinds]
+    listed = ", ".join(f"{{{at}}} over {{n{at}}}" for at in range(len(kinds)))
+    said = [say(f"NCCL reports {listed}.", *counts, names=tuple(kinds))] if kinds else []
+    if (channels := measured(profile, "nccl_channels")) is not None:
+        said.append(say("Its largest communicator has {0}.", channels))
+    if len(log.comm_tests):
+        mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
+        said.append(say("In nccl-tests it reaches {0} on average over the sizes, {1} at most.", mean, best))
+    return said
+
+
+@check(
+    *(
+        "communication.timeouts",
+        "Collective time-outs",
+        "Did a collective time out, and which rank is missing from it?",
+    ),
+    from_records="output",
+)
+def timeouts(profile: Profile) -> Check | None:
+    """The ranks whose watchdog reported a collective, and those of the job that reported none."""
+    log = profile.run.job_log
+    if log is None or not log.timeouts:
+        return None
+    first = min(log.timeouts, key=lambda each: (each.line, each.file))
+    same = [each for each in log.timeouts if (each.sequence, each.operation) == (first.sequence, first.operation)]
+    waited = measure(profile, "timeout_wait_ms", rank=first.rank)
+    waiting = sorted({each.rank for each in same})
+    text = f"{_ranks(waiting)} waited {{0}} for {{n0}}, number {first.sequence} of its group, which timed out."
+    return symptom(say(text, waited, names=(first.operation,)), *_missing(profile, set(waiting)))
+
+
+def _missing(profile: Profile, waiting: set[int]) -> list[Sentence]:
+    """Who did not report the collective: another one that timed out, or nothing at all."""
+    log = job_log(profile)
+    other = sorted({each.rank for each in log.timeouts} - waiting)
+    said = [say(f"{_ranks(other)} reported another collective: the ranks did not call the same ones.")] if other else []
+    world = log.whole("world_size") or profile.run.layout.world_size
+    silent = [] if world is None else sorted(set(range(world)) - waiting - set(other))
+    if silent and len(silent) <= len(waiting):
+        said.append(say(f"{_ranks(silent)} reported none: look there first for what holds the others up."))
+    return said
+
+
+def _ranks(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"Rank {ranks[0]}"
+    shown = ", ".join(str(rank) for rank in ranks[:SHOWN_RANKS])
+    return f"Ranks {shown}" + (f" and {len(ranks) - SHOWN_RANKS} more" if len(ranks) > SHOWN_RANKS else "")

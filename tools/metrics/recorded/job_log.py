@@ -1,0 +1,192 @@
+"""Figures of a job's own output: its pipeline by layout and timers, skipped steps, NCCL's connections, time-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.communication.pipeline import expected_bubble
+from tools.metrics.measurement import Measurement, choice, metric
+from tools.run.job_log import JobLog, LogWarning
+from tools.run.model import JOB_LOG_FORMAT
+from tools.views.profile import Profile
+
+COMPUTE_TIMERS = ("forward-compute", "backward-compute")
+WARM_UP = 0.5  # of the printed steps: a loss scale that starts too high is lowered in them
+
+
+def job_log(profile: Profile) -> JobLog:
+    """The record of the job's output; UsageError where there is none."""
+    if profile.run.job_log is None:
+        raise UsageError("the run holds no output of the job")
+    return profile.run.job_log
+
+
+def micro_batches(log: JobLog) -> int | None:
+    """Micro-batches of a step: stated, else global batch size / (micro batch size x data parallel size)."""
+    stated = log.whole("num_micro_batches")
+    whole, micro = log.whole("global_batch_size"), log.whole("micro_batch_size")
+    data = log.whole("data_parallel_size")
+    if stated is not None or not whole or not micro or not data:
+        return stated or None
+    return whole // (micro * data) or None
+
+
+def stages(log: JobLog) -> int | None:
+    """Pipeline stages that the job prints, where these are several."""
+    count = log.whole("pipeline_model_parallel_size") or 0
+    return count if count > 1 else None
+
+
+def virtual_stages(log: JobLog) -> int:
+    """Parts of the model on each stage by the interleaved schedule; 1 without it."""
+    return max(log.whole("virtual_pipeline_model_parallel_size") or 1, 1)
+
+
+@metric("stages", "pipeline stages by the job's arguments", "How many pipeline stages has the job?")
+def stated_stages(profile: Profile) -> Measurement:
+    """The pipeline-parallel size among the arguments that the job prints."""
+    log = job_log(profile)
+    return _of_arguments(log, stages(log), ("pipeline_model_parallel_size",))
+
+
+@metric("micro-batches", "micro-batches per step by the job's arguments", "How many micro-batches has a step?")
+def stated_micro_batches(profile: Profile) -> Measurement:
+    """Global batch size over micro batch size and data-parallel size, as the job prints them."""
+    log = job_log(profile)
+    names = ("num_micro_batches", "global_batch_size", "micro_batch_size", "data_parallel_size")
+    return _of_arguments(log, micro_batches(log), names)
+
+
+@metric("%", "idle share of the pipeline schedule", "How much of a step does the pipeline schedule leave idle?")
+def stated_bubble_pct(profile: Profile, micro_batches: float | None = None) -> Measurement:
+    """(p - 1) / (v m + p - 1) of p stages with v parts each and m micro-batches (Narayanan et al., SC'21, section 2.2);
+    ``micro_batches`` in place of those of the job."""
+    log = job_log(profile)
+    stated, passing = stages(log), micro_batches or _passing(log)
+    if stated is None or passing is None:
+        raise UsageError("the job's output does not state its pipeline stages and micro-batches")
+    share = 100.0 * expected_bubble(stated, passing * virtual_stages(log))
+    found = _of_arguments(log, stated, ("pipeline_model_parallel_size", "global_batch_size", "micro_batch_size"))
+    return replace(found, value=share)
+
+
+def _passing(log: JobLog) -> float | None:
+    found = micro_batches(log)
+    return None if found is None else float(found)
+
+
+@metric("%", "share of the step in forward and backward by the job's timers", "How much of a step does a rank compute?")
+def timed_compute_pct(profile: Profile) -> Measurement:
+    """Mean over the usual steps of the timers ``forward-compute`` and ``backward-compute``, of the step."""
+    log = job_log(profile)
+    if profile.series is None or log.timers.empty:
+        raise UsageError("the job's output holds no timers of its steps")
+    usual = profile.series.usual[["step", "wall_ms"]]
+    own = log.timers[log.timers["name"].isin(COMPUTE_TIMERS) & log.timers["step"].isin(usual["step"])]
+    if set(own["name"]) != set(COMPUTE_TIMERS):
+        raise UsageError("the job's output holds no timers of forward and backward")
+    by_step = own.groupby("step")["max_ms"].sum()
+    walls = usual.groupby("step")["wall_ms"].mean().reindex(by_step.index)
+    value = 100.0 * float(by_step.sum()) / float(walls.sum())
+    return _of_lines(log, value, own, "timers of forward and backward", tuple(map(int, by_step.index)))
+
+
+@metric("%", "steps skipped for overflow", "How many steps are skipped because gradients overflow?")
+def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
+    """Skipped among the printed steps; with ``settled`` of the later half alone, once the loss scale has settled."""
+    log = job_log(profile)
+    table = log.steps[log.steps["skipped"].notna()]
+    if settled:
+        table = table.iloc[int(WARM_UP * len(table)) :]
+    if table.empty:
+        raise UsageError("the job's output does not say which steps were skipped")
+    value = 100.0 * float(table["skipped"].sum()) / float(table["span"].sum())
+    return _of_lines(log, value, table, "skipped steps", tuple(map(int, table["step"])))
+
+
+@metric("connections", "NCCL connections over {transport}", "Over which transport does NCCL connect ranks?")
+def nccl_connections(profile: Profile, transport: str) -> Measurement:
+    """Connections that NCCL reports for a transport, all communicators together; both ends report one each."""
+    log = job_log(profile)
+    rows = [
+        {"communicator": each.key, "transport": kind, "connections": count, "line": each.transport_lines[kind]}
+        for each in log.nccl.communicators
+        for kind, count in each.transports.items()
+    ]
+    choice("transport", transport, sorted({str(row["transport"]) for row in rows}))
+    own = pd.DataFrame(rows)
+    own = own[own["transport"] == transport]
+    return _of_lines(log, float(own["connections"].sum()), own, f"connections over {transport}")
+
+
+@metric("channels", "NCCL channels of the largest communicator", "How many channels do collectives use?")
+def nccl_channels(profile: Profile) -> Measurement:
+    """Collective channels of the communicator with the most ranks."""
+    log = job_log(profile)
+    known = [each for each in log.nccl.communicators if each.channels is not None and each.size > 1]
+    if not known:
+        raise UsageError("the job's output does not state NCCL's channels")
+    largest = max(known, key=lambda each: each.size)
+    rows = pd.DataFrame([{"communicator": largest.key, "ranks": largest.size, "line": largest.channels_line}])
+    return _of_lines(log, float(largest.channels or 0), rows, "coll channels")
+
+
+@metric("GB/s", "mean bus bandwidth by nccl-tests", "Which bandwidth does the library's own test reach?")
+def library_bandwidth(profile: Profile, statistic: str = "mean") -> Measurement:
+    """Bus bandwidth over the rows of nccl-tests: their mean, as the tool prints it, or the ``max``."""
+    log = job_log(profile)
+    if log.comm_tests.empty:
+        raise UsageError("the job's output holds no table of nccl-tests")
+    values = log.comm_tests["busbw_gb_per_s"]
+    choice("statistic", statistic, ("mean", "max"))
+    value = float(values.mean() if statistic == "mean" else values.max())
+    return _of_lines(log, value, log.comm_tests, "rows of nccl-tests")
+
+
+@metric("ms", "wait before a collective timed out", "How long did a rank wait for a collective that timed out?")
+def timeout_wait_ms(profile: Profile, rank: int) -> Measurement:
+    """Time for which the rank's watchdog saw the collective run, else the limit that it passed."""
+    log = job_log(profile)
+    own = [each for each in log.timeouts if each.rank == rank]
+    if not own:
+        raise UsageError(f"no collective of rank {rank} timed out")
+    first = own[0]
+    rows = pd.DataFrame([{"rank": each.rank, "sequence": each.sequence, "line": each.line} for each in own])
+    waited = float(first.timeout_ms if first.ran_ms is None else first.ran_ms)
+    return replace(_of_lines(log, waited, rows, "collective timeout"), ranks=(rank,))
+
+
+@metric("", "allocator flushes per step", "How often does the allocator release its cache?")
+def printed_flushes_per_step(profile: Profile) -> Measurement:
+    """Cache flushes of PyTorch's allocator that DeepSpeed warns of, over the printed steps."""
+    log = job_log(profile)
+    found = warning_of(log, "allocator_flush")
+    steps = int(log.steps["span"].sum())
+    if found is None or not steps:
+        raise UsageError("the job's output holds no warning about allocator flushes")
+    rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
+    return _of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
+
+
+def warning_of(log: JobLog, kind: str) -> LogWarning | None:
+    """The warning of that kind; None where the output holds none."""
+    return next((each for each in log.warnings if each.kind == kind), None)
+
+
+def _of_arguments(log: JobLog, value: int | None, names: Sequence[str]) -> Measurement:
+    if value is None:
+        raise UsageError(f"the job's output does not state {', '.join(names)}")
+    known = [(name, log.settings[name]) for name in names if name in log.settings]
+    rows = pd.DataFrame([{"argument": name, "value": each.value, "line": each.line} for name, each in known])
+    return _of_lines(log, float(value), rows, "arguments of the job")
+
+
+def _of_lines(log: JobLog, value: float, rows: pd.DataFrame, what: str, steps: tuple[int, ...] = ()) -> Measurement:
+    """A figure from these rows, whose lines the selector names."""
+    lines = rows["line"]
+    where = f"line {int(lines.min())}" if lines.nunique() == 1 else f"lines {int(lines.min())} to {int(lines.max())}"
+    return Measurement(value, lambda: rows.reset_index(drop=True), f"{what}, {where}", (), steps, source=JOB_LOG_FORMAT)
