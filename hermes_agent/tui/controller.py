@@ -284,7 +284,7 @@ class Controller:
         self.add(Job(f"measuring {identifier} again", lambda _, __: run.session.show(identifier), done))
 
     def _result(self, handle: str, text: str) -> None:
-        self.open_screen(ResultScreen(handle, text))
+        self.open_screen(ResultScreen(handle, self._app.conversation.tool_behind(handle), text))
 
     def open_screen(self, screen: Screen[None]) -> None:
         """Show a screen over the conversation; when it is closed, the input is focused again."""

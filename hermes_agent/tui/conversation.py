@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from hermes_agent.report.pictures.data import known_ranks
 from hermes_agent.tui import sections
-from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolMessage, plain
+from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolLine, ToolMessage, plain
 from hermes_agent.tui.pictures.draw import stacked
 from hermes_agent.tui.pictures.registry import Drawn
 
@@ -99,6 +99,11 @@ class Conversation(VerticalScroll, can_focus=False):
         if message is not last:
             self.mount(message)
         message.add(call)
+
+    def tool_behind(self, handle: str) -> str:
+        """The tool whose call has that handle; "a tool" where calls on several runs share it."""
+        names = {line.call.name for line in self.query(ToolLine) if line.call.handle == handle}
+        return names.pop() if len(names) == 1 else "a tool"
 
     def show_diagnosis(self, diagnosis: Diagnosis) -> None:
         """Show the whole diagnosis, the answer first, and keep its beginning in view."""

@@ -109,8 +109,8 @@ class EvidenceScreen(Overlay):
 class ResultScreen(Overlay):
     """The whole result of a tool call."""
 
-    def __init__(self, handle: str, text: str) -> None:
-        super().__init__(f"{handle}: result of a tool", VerticalScroll(Static(plain(text)), classes="whole"))
+    def __init__(self, handle: str, tool: str, text: str) -> None:
+        super().__init__(f"{handle}: result of {tool}", VerticalScroll(Static(plain(text)), classes="whole"))
 
 
 class TableScreen(Overlay):

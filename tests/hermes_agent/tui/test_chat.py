@@ -615,6 +615,8 @@ async def test_hypotheses_are_in_the_panel_and_tool_calls_are_lines_that_open() 
         await pilot.press("enter")
         await idle(pilot)
         assert isinstance(app.screen, ResultScreen)
+        title = app.screen.query_one(".title", expect_type=Static)
+        assert str(title.visual) == "R1: result of find_events"
         assert f"whole path per step: 100 ms, with {CLEANED}" in str(
             app.screen.query_one(".whole Static", expect_type=Static).visual
         )
