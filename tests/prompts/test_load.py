@@ -11,6 +11,7 @@ from prompts.load import PromptError, names, render, source
 VARIABLES = {
     "answer": {"most", "statements"},
     "answer_facts": {"diagnosis", "evidence", "cases", "not_checked"},
+    "hypotheses": {"causes", "known", "lead", "most"},
     "mcp_diagnose": {"run"},
     "mcp_verify": {"before", "after", "advice"},
     "question": {"diagnosis", "max_rounds", "statements"},
