@@ -39,6 +39,8 @@ def how_many(discussion: Discussion, question: Question) -> str | None:
     if not any(asked.count(discussion, rank) for rank in shown):
         return f"There are no {asked.named} in the recorded steps of {rank_list(shown)}."
     one = question.ranks[0] if question.ranks else slowest_rank(discussion)
+    if question.page:
+        return asked.by_name(discussion, question.page, one)
     some = f"The {RANKS_LISTED} of {len(ranks)} ranks with most." if len(ranks) > RANKS_LISTED else ""
     return blocks(
         [

@@ -172,7 +172,10 @@ def _help(_: Discussion, __: Question) -> str:
     return f"You can ask:\n{rows}\n\nAnswers cite their evidence; `show E1` opens it."
 
 
-PAGED = {"kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"}
+PAGED = {
+    *("kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"),
+    *("counts", "streams"),
+}
 OF_ALL_RANKS = {"steps"}  # their answers do not look at the ranks named
 OF_ALL_STEPS = {
     "ranks", "waiting", "utilisation", "launch_queue", "memory", "named_work", "operation", "host_calls",

@@ -59,6 +59,12 @@ def test_kernels_are_counted_and_those_shorter_than_the_limit_left_out(steps: Di
     assert "no kernels of at least 90 ms" in reply(steps, "kernels over 90 ms").text
 
 
+def test_more_lists_the_next_names_of_a_count(steps: Discussion) -> None:
+    first, second = (reply(steps, "how many kernels per step?", page).text for page in range(2))
+    assert "kernel_2" in first
+    assert second == "There are no further rows."  # three names fit on one page
+
+
 def test_percentiles_are_those_of_the_calls_that_are_named(steps: Discussion) -> None:
     answer = reply(steps, "p50 and p99 of `kernel_2`")
     assert {each.metric for each in answer.evidence} == {"call_ms"}
