@@ -40,6 +40,8 @@ def verdict(folder: Path, limit_s: float = LIMIT_S) -> Verdict:
         return described(_diagnosis(folder, limit_s), folder)
     except subprocess.TimeoutExpired:
         reason = f"the diagnosis took longer than {limit_s:g} s; run hermes-dx diagnose {folder}"
+    except KeyboardInterrupt:  # it ends the wait, not the script: what comes next may save the model
+        reason = "interrupted"
     except Exception as error:  # the boundary to the user's script: training ends as it would
         reason = str(error) or type(error).__name__
     return Verdict(_line(f"hermes-dx: no verdict: {reason}"))

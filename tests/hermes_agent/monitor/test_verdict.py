@@ -89,14 +89,26 @@ def test_a_run_without_records_and_a_slow_diagnosis_end_in_one_sentence(home: Pa
     assert time.monotonic() - begun < 30.0
 
 
-def test_a_damaged_answer_ends_in_one_sentence(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("echo '{\"verdict\": '", "Expecting value"),
+        ("kill -INT $PPID; sleep 30", "interrupted"),
+        ("exit 7", "exit code 7"),
+    ],
+)
+def test_a_damaged_answer_an_interrupt_and_a_failure_end_in_one_sentence(
+    answer: str, reason: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho '{\"verdict\": '\n")
+    python.write_text(f"#!/bin/sh\n{answer}\n")
     python.chmod(0o700)
     monkeypatch.setattr("sys.executable", str(python))
+    begun = time.monotonic()
     text = verdict(home).text
-    assert text.startswith("hermes-dx: no verdict: ")
+    assert text.startswith(f"hermes-dx: no verdict: {reason}")
     assert "\n" not in text
+    assert time.monotonic() - begun < 20.0
 
 
 def failing_step(monitor: Monitor) -> None:
