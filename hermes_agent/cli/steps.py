@@ -26,9 +26,11 @@ def table_text(rows: list[StepRow]) -> str:
     """Return the rows as a table for a terminal."""
     shown = [name for name in rows[0] if name != "marked_ms"]
     header = ["wall ms" if name == "wall_ms" else name.removesuffix("_ms").replace("_", " ") for name in shown]
-    cells = [[str(row[name]) if name in ("step", "rank") else f"{row[name]:.2f}" for name in shown] for row in rows]
+    cells = [
+        [str(row[name]) if name in ("step", "rank", "line") else f"{row[name]:.2f}" for name in shown] for row in rows
+    ]
     table, last = aligned(header, cells, left=0), rows[-1]
-    if last["marked_ms"] >= last["wall_ms"]:
+    if last.get("marked_ms", last["wall_ms"]) >= last["wall_ms"]:
         return table
     return (
         f"{table}\n\nThe window of step {last['step']} also holds work still in the device's queue; "

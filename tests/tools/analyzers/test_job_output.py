@@ -14,6 +14,7 @@ from tools.findings import Check
 from tools.judgement.ranking import ranking
 from tools.sources.load import load_run
 from tools.views.profile import Profile
+from tools.views.step_rows import step_rows
 
 PIPELINE = """\
 using world size: 16, data-parallel-size: 2, tensor-model-parallel size: 1, pipeline-model-parallel size: 8
@@ -171,3 +172,9 @@ def test_without_a_log_nothing_is_asked(tmp_path: Path) -> None:
         "computation.skipped_steps",
     ):
         assert check_of(profile, name) is None
+
+
+def test_steps_of_a_log_are_listed_with_their_lines(tmp_path: Path) -> None:
+    rows = step_rows(profile_of(tmp_path, "start\n" + megatron(*STEPS)))
+    assert rows[0] == {"step": 4, "rank": 0, "wall_ms": 1000.0, "line": 5}
+    assert len(rows) == 27

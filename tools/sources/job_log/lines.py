@@ -34,6 +34,20 @@ WORDS = (
 )
 
 
+def line_starts(text: bytes) -> list[int]:
+    """Where the lines begin that hold one of ``WORDS``, ascending."""
+    found: set[int] = set()
+    for word in WORDS:
+        at = text.find(word)
+        while at >= 0:
+            found.add(text.rfind(b"\n", 0, at) + 1)
+            end = text.find(b"\n", at)
+            if end < 0:
+                break
+            at = text.find(word, end)
+    return sorted(found)
+
+
 @dataclass(frozen=True, slots=True)
 class RawLine:
     """A piece of a line and the number of the line."""
@@ -46,11 +60,18 @@ class LineReader:
     """Iterates over the lines of a stream that may hold a record; afterwards the counts say what was there.
 
     ``wants_all`` is asked after each line: while it answers True every line is given, as rows of a table need it.
+    ``starts`` finds the lines that hold one of ``WORDS``.
     """
 
-    def __init__(self, pieces: Iterable[bytes], wants_all: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        pieces: Iterable[bytes],
+        wants_all: Callable[[], bool],
+        starts: Callable[[bytes], list[int]] = line_starts,
+    ) -> None:
         self.pieces = pieces
         self.wants_all = wants_all
+        self.starts = starts
         self.lines = 0
         self.shortened = 0
         self.binary = False
@@ -115,7 +136,7 @@ class LineReader:
             text = block.replace(b"\r", b"\n")
         else:
             text = block
-        starts = line_starts(text)
+        starts = self.starts(text)
         counted, place, at, number = 0, 0, 0, self.lines + 1
         while True:
             if self.wants_all():
@@ -136,20 +157,6 @@ class LineReader:
             yield RawLine(number, text[start : min(end, start + LONGEST_LINE)])
             at = end + 1
         self.lines += block.count(b"\n")
-
-
-def line_starts(text: bytes) -> list[int]:
-    """Where the lines begin that hold one of ``WORDS``, ascending."""
-    found: set[int] = set()
-    for word in WORDS:
-        at = text.find(word)
-        while at >= 0:
-            found.add(text.rfind(b"\n", 0, at) + 1)
-            end = text.find(b"\n", at)
-            if end < 0:
-                break
-            at = text.find(word, end)
-    return sorted(found)
 
 
 def _first_end(data: bytes) -> int:

@@ -13,6 +13,7 @@ from tools.run.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, T
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import Series, series_of_bar
 from tools.sources.options import GIB, Limits
 
@@ -37,7 +38,7 @@ def read_job_log(path: Readable, file: int = 0) -> FileRead:
     expansion = Expansion(path, LIMITS)
     notes: list[str] = []
     collector = Collector(file)
-    lines = LineReader(_whole_or_first(expansion, notes), collector.wants_all)
+    lines = LineReader(_whole_or_first(expansion, notes), collector.wants_all, scanned_starts)
     for raw in lines:
         collector.take(raw)
     collector.close()
