@@ -31,7 +31,7 @@ from tools.analyzers.cpu import (
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
 from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline, schedule
-from tools.analyzers.steps import step_time
+from tools.analyzers.steps import output_warnings, step_time
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
@@ -72,7 +72,8 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (pressure.page_faults,),
     (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),
-    (skipped_steps.skipped_steps,),
+    (skipped_steps.skipped_steps, output_warnings.output_warnings, output_warnings.loader_table),
+    (output_warnings.flushes,),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}

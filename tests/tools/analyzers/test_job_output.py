@@ -8,6 +8,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import NCCL, TEST, WATCHDOG
+from tests.tools.sources.job_log.test_tables import LIGHTNING
 from tests.tools.sources.kineto_text import span, write_trace
 from tools.analyzers.registry import check_of
 from tools.findings import Check
@@ -178,3 +179,26 @@ def test_steps_of_a_log_are_listed_with_their_lines(tmp_path: Path) -> None:
     rows = step_rows(profile_of(tmp_path, "start\n" + megatron(*STEPS)))
     assert rows[0] == {"step": 4, "rank": 0, "wall_ms": 1000.0, "line": 5}
     assert len(rows) == 27
+
+
+def test_allocator_flushes_per_step_are_found_and_seldom_ones_are_not(tmp_path: Path) -> None:
+    flush = "[WARNING] [stage3.py:2236:step] 2 pytorch allocator cache flushes since last step. this happens\n"
+    profile = profile_of(tmp_path, megatron(*STEPS) + flush * 9)
+    (finding,) = answer(profile, "memory.output_flushes").findings
+    assert finding.claim.facts[0].value == pytest.approx(18 / 30)
+    assert finding.claim.facts[0].selector == "9 warnings, lines 31 to 39"
+    assert answer(profile_of(tmp_path, megatron(*STEPS) + flush), "memory.output_flushes").status == "clean"
+
+
+def test_the_table_of_lightning_shows_the_wait_for_data(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, LIGHTNING), "io.output_table")
+    assert check.status == "found"
+    assert check.support[0].facts[0].value == pytest.approx(100 * 75 / 98.5)
+
+
+def test_warnings_and_the_summary_of_the_job_are_repeated(tmp_path: Path) -> None:
+    summary = "{'train_runtime': 896.0007, 'train_samples_per_second': 1.116, 'train_steps_per_second': 0.009}\n"
+    limit = "W0822 torch._dynamo hit config.recompile_limit (8)\n"
+    check = answer(profile_of(tmp_path, megatron(*STEPS) + limit + summary), "step_time.output")
+    assert check.status == "found"
+    assert [fact.value for said in check.support for fact in said.facts] == [1, 896.0007, 1.116]

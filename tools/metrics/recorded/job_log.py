@@ -160,7 +160,7 @@ def timeout_wait_ms(profile: Profile, rank: int) -> Measurement:
     return replace(_of_lines(log, waited, rows, "collective timeout"), ranks=(rank,))
 
 
-@metric("", "allocator flushes per step", "How often does the allocator release its cache?")
+@metric("/step", "allocator flushes", "How often does the allocator release its cache?")
 def printed_flushes_per_step(profile: Profile) -> Measurement:
     """Cache flushes of PyTorch's allocator that DeepSpeed warns of, over the printed steps."""
     log = job_log(profile)
@@ -170,6 +170,51 @@ def printed_flushes_per_step(profile: Profile) -> Measurement:
         raise UsageError("the job's output holds no warning about allocator flushes")
     rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
     return _of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
+
+
+@metric("lines", "warnings about {kind}", "How often does the output warn of it?")
+def warning_lines(profile: Profile, kind: str) -> Measurement:
+    """Lines with a warning of that kind; their first and last line are shown."""
+    log = job_log(profile)
+    found = warning_of(log, choice("kind", kind, [each.kind for each in log.warnings]))
+    assert found is not None
+    rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
+    return _of_lines(log, float(found.count), rows, "warnings")
+
+
+@metric(
+    "%", "share of the epoch that waits for data by the profiler's table", "How long does the training wait for data?"
+)
+def profiled_loader_pct(profile: Profile) -> Measurement:
+    """Time of Lightning's ``train_dataloader_next`` (``get_train_batch`` before 2.0) of that of the training epoch."""
+    log = job_log(profile)
+    table = log.actions[log.actions["table"] == "Lightning"]
+    epoch = table[table["action"].str.contains("run_training_epoch", regex=False)]
+    waiting = table[table["action"].str.contains("train_dataloader_next|get_train_batch", regex=True)]
+    if epoch.empty or waiting.empty:
+        raise UsageError("the job's output holds no table of Lightning's profiler with the wait for data")
+    value = 100.0 * float(waiting["total_ms"].max()) / float(epoch["total_ms"].max())
+    return _of_lines(log, value, pd.concat([epoch, waiting]), "rows of Lightning's profiler")
+
+
+@metric("samples/s", "samples per second as the job states them", "Which throughput does the job state?")
+def stated_samples_per_s(profile: Profile) -> Measurement:
+    """``train_samples_per_second`` of HF Trainer, over the whole training with its start and saves."""
+    return _of_statement(job_log(profile), "train_samples_per_second")
+
+
+@metric("s", "length of the training as the job states it", "How long does the training take as a whole?")
+def stated_runtime_s(profile: Profile) -> Measurement:
+    """``train_runtime`` of HF Trainer."""
+    return _of_statement(job_log(profile), "train_runtime")
+
+
+def _of_statement(log: JobLog, name: str) -> Measurement:
+    stated = log.settings.get(name)
+    if stated is None:
+        raise UsageError(f"the job's output does not state {name}")
+    rows = pd.DataFrame([{"name": name, "value": stated.value, "line": stated.line}])
+    return _of_lines(log, float(stated.value), rows, name)
 
 
 def warning_of(log: JobLog, kind: str) -> LogWarning | None:

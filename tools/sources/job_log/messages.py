@@ -31,6 +31,7 @@ ARGUMENTS = {
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
+SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
 WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", FLUSHES.search),
@@ -62,14 +63,9 @@ class Messages:
             group = found[2] or found[1]
             if len(self._status) < MOST_TIMEOUTS:
                 self._status.setdefault(int(found[3]), (group, int(found[4]), int(found[5])))
-        elif " ...." in text and (found := ARGUMENT.match(text)):
-            if found[1] in ARGUMENTS:
-                self.settings.setdefault(found[1], Cited(found[2].strip(), line, self.file))
-        elif "world size" in text and (found := WORLD.search(text)):
-            for name, value in zip(WORLD_NAMES, found.groups(), strict=True):
+        elif stated := _stated(text):
+            for name, value in stated:
                 self.settings.setdefault(name, Cited(value, line, self.file))
-        elif "micro" in text and (found := MICRO_BATCHES.search(text)):
-            self.settings.setdefault("num_micro_batches", Cited(found[1] or found[2], line, self.file))
         else:
             self._warned(line, text)
 
@@ -97,3 +93,16 @@ class Messages:
             group, enqueued, completed = self._status.get(each.rank, ("", None, None))
             found.append(replace(each, group=group, last_enqueued=enqueued, last_completed=completed))
         return tuple(found)
+
+
+def _stated(text: str) -> list[tuple[str, str]]:
+    """The arguments and figures of the whole job that a line states, by name."""
+    if " ...." in text and (found := ARGUMENT.match(text)):
+        return [(found[1], found[2].strip())] if found[1] in ARGUMENTS else []
+    if "train_runtime" in text:
+        return SUMMARY.findall(text)
+    if "world size" in text and (found := WORLD.search(text)):
+        return list(zip(WORLD_NAMES, found.groups(), strict=True))
+    if "micro" in text and (found := MICRO_BATCHES.search(text)):
+        return [("num_micro_batches", found[1] or found[2])]
+    return []

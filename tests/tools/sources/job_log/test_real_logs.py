@@ -79,3 +79,5 @@ def test_the_bar_of_hf_trainer_agrees_with_the_run_time_that_it_states(traces: P
     assert log.steps["wall_ms"].sum() / 1e3 == pytest.approx(895.93, abs=1.5)  # train_runtime; whole seconds in the bar
     assert len(log.steps) == 8
     assert "8/8 [14:5" in lines[log.steps["line"].iloc[-1] - 1]
+    stated = {name: float(log.settings[name].value) for name in ("train_runtime", "train_samples_per_second")}
+    assert stated == {"train_runtime": pytest.approx(895.93, abs=0.1), "train_samples_per_second": 1.116}

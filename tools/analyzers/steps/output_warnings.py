@@ -1,0 +1,81 @@
+"""Does the job's output itself say what costs time: warnings that carry a cause, its profiler's table, its summary?"""
+
+from __future__ import annotations
+
+from tools.analyzers.support.answers import clean, confidence, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
+from tools.metrics.registry import measure
+from tools.run.job_log import WarningKind
+from tools.views.profile import Profile
+
+MEANING: dict[WarningKind, str] = {
+    "recompile_limit": "A compiled function ran into the limit of recompilations and runs uncompiled since: {0}.",
+    "few_loader_workers": "Lightning warns that the data loader has few workers: {0}.",
+    "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
+}
+OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second
+NO_COST = "what a flush costs is not in the log"
+
+
+@check(
+    *("memory.output_flushes", "Allocator flushes", "Does the allocator release its cache while training?"),
+    causes=("memory_pressure",),
+    mechanisms=("allocator_retry",),
+    from_records="output",
+)
+def flushes(profile: Profile) -> Check | Finding | None:
+    """DeepSpeed's warning that PyTorch's allocator had to release memory and try again."""
+    if profile.run.job_log is None:
+        return None
+    often = measured(profile, "printed_flushes_per_step")
+    if often is None:
+        return None
+    if often.value < OFTEN:
+        return clean(say("The allocator seldom releases its cache: {0}.", often))
+    return Finding(
+        cause="memory_pressure",
+        mechanism="allocator_retry",
+        claim=say("The allocator releases its cache and tries again: {0}.", often),
+        confidence=confidence((often.value, OFTEN), at_most=0.8),
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        disproved_by="the warnings end and the steps are as long with less memory in use",
+        signals=("cache flushes",),
+    )
+
+
+@check(
+    "io.output_table",
+    "Wait for data by Lightning",
+    "Does the profiler's table show a wait for data?",
+    from_records="output",
+)
+def loader_table(profile: Profile) -> Check | None:
+    """The wait for the data loader in the table of Lightning's profiler."""
+    share = None if profile.run.job_log is None else measured(profile, "profiled_loader_pct")
+    if share is None:
+        return None
+    said = say("By Lightning's profiler the training waits for its data loader for {0} of the epoch.", share)
+    return symptom(said) if share.value >= profile.thresholds["noted_pct"] else clean(said)
+
+
+@check(
+    *("step_time.output", "Warnings of the job", "Does the job's output warn of something that costs time?"),
+    family="parallel",
+    from_records="output",
+)
+def output_warnings(profile: Profile) -> Check | None:
+    """Warnings that carry a cause, and the summary that the job prints at its end."""
+    log = profile.run.job_log
+    if log is None:
+        return None
+    kinds = [each.kind for each in log.warnings if each.kind in MEANING]
+    said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
+    whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
+    if whole is not None and speed is not None:
+        said.append(say("The job states {0} for the whole training, and {1}.", whole, speed))
+    if not said:
+        return None
+    return symptom(*said) if kinds else clean(*said)
