@@ -28,6 +28,7 @@ from hermes_agent.statements.wording import (
 )
 from tools.knowledge.taxonomy import causes
 
+LOSES = frozenset(["cost", "costs", "lose", "loses", "lost", "save", "saves", "saved", "saving", "savings", "reduce", "cut", "shorten", "lower", "drop"])
 OF_STEP = frozenset({"step", "steps", "iteration", "iterations", "run", "training"})
 # How a question begins that is answered by yes or no.
 ASKING = frozenset(
@@ -166,7 +167,8 @@ def _of_saving(segment: Template, record: EvidenceRecord, spoken: frozenset[str]
         yield f"{record.id} is the time of a step, no saving: a step would take it, or be cut to it"
     if record.unit == "x" and "speedup" in record.metric and not spoken & {"faster", "slower"}:
         yield f"{record.id} is a ratio of speeds: a step would run that much faster"
-    if is_saving(record) and (to if "saving" in spoken else "predicted" in spoken):
+    taken = not segment.values("cause") and not LOSES.intersection(words_of(segment.free))  # "the step takes 55.8 ms"
+    if is_saving(record) and (taken or (to if "saving" in spoken else "predicted" in spoken)):
         yield f"{record.id} is what a step loses: write that it costs or would save it"
 
 

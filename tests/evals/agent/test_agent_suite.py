@@ -60,12 +60,7 @@ def test_everything_false_of_a_liar_is_found() -> None:
     assert all(each.own_false for each in of_profile("liar"))
 
 
-PASSES = pytest.mark.xfail(reason="a figure of something else passes as the time of a step", strict=False)
-
-
-@pytest.mark.parametrize(
-    "profile", [pytest.param(each, marks=PASSES) if each == "listing" else each for each in PROFILES]
-)
+@pytest.mark.parametrize("profile", PROFILES)
 def test_nothing_false_is_shown_whoever_answers(profile: str) -> None:
     assert [each.shown_false for each in of_profile(profile)] == [()] * len(SMOKE)
 

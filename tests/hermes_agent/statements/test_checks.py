@@ -99,6 +99,8 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
         (statement("The network resent packets.", "unknown", "rdma_retransmission"), "'network' needs a figure"),
         (statement(f"This would save {{{STEP}}} per step."), "is the time of a step, no saving"),
         (statement(f"A step would take {{{IMPACT}}}."), "is what a step loses"),
+        (statement(f"The step takes {{{IMPACT}}}."), "is what a step loses"),
+        (statement(f"A step of {{{STEP}}} takes {{{IMPACT}}}."), "is what a step loses"),
         (statement(f"{{A1}} would cut the step to {{{IMPACT}}}.", "advice"), "is what a step loses"),
         (statement(f"Data loading would take {{{STEP}}}."), "what it measures: predicted_step_ms"),
         (statement(f"With {{cause:straggler}} fixed a step would take {{{STEP}}}."), f"{STEP} is about {CAUSE}"),
