@@ -28,7 +28,9 @@ from hermes_agent.statements.wording import (
 )
 from tools.knowledge.taxonomy import causes
 
-LOSES = frozenset(["cost", "costs", "lose", "loses", "lost", "save", "saves", "saved", "saving", "savings", "reduce", "cut", "shorten", "lower", "drop"])
+LOSES = frozenset(
+    {"cost", "costs", "lose", "loses", "lost", "save", "saves", "saved", "saving", "savings", "reduce", "cut"}
+)
 OF_STEP = frozenset({"step", "steps", "iteration", "iterations", "run", "training"})
 # How a question begins that is answered by yes or no.
 ASKING = frozenset(
