@@ -129,6 +129,7 @@ class JobLog:
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
     warnings: tuple[LogWarning, ...] = ()
+    ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
 
     def whole(self, name: str) -> int | None:

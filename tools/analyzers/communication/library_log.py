@@ -93,7 +93,11 @@ def _no_direct(profile: Profile, log: JobLog) -> Finding | None:
     return Finding(
         cause="network_configuration",
         mechanism="no_gpu_direct",
-        claim=say("GPUDirect RDMA is off for {n0}, and ranks connect over it: {0}.", count, names=(off[0].value,)),
+        claim=say(
+            "GPUDirect RDMA is off for {n0}, and ranks connect over adapters without it: {0}.",
+            count,
+            names=(off[0].value,),
+        ),
         confidence=0.7,
         impact_ms=0.0,
         impact_method=NO_COST,
@@ -161,10 +165,13 @@ def _missing(profile: Profile, waiting: set[int]) -> list[Sentence]:
     log = job_log(profile)
     other = sorted({each.rank for each in log.timeouts} - waiting)
     said = [say(f"{_ranks(other)} reported another collective: the ranks did not call the same ones.")] if other else []
-    world = log.whole("world_size") or profile.run.layout.world_size
-    silent = [] if world is None else sorted(set(range(world)) - waiting - set(other))
-    if silent and len(silent) <= len(waiting):
+    silent = sorted(set(log.ranks) - waiting - set(other))
+    if silent and len(silent) < len(waiting):
         said.append(say(f"{_ranks(silent)} reported none: look there first for what holds the others up."))
+    world = log.whole("world_size") or profile.run.layout.world_size
+    unseen = [] if world is None else sorted(set(range(world)) - waiting - set(other) - set(silent))
+    if unseen:
+        said.append(say(f"The log holds nothing of {_ranks(unseen).lower()}: read the output of all hosts."))
     return said
 
 

@@ -107,11 +107,11 @@ class Bars:
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
-        self._open: dict[str, Bar] = {}
+        self._open: dict[tuple[str, int], Bar] = {}
 
     def take(self, point: BarPoint, line: int) -> None:
         """Sort an update to its bar; a count that falls begins the next epoch, or another bar of that name."""
-        kind, numbers = DIGITS.sub("#", point.name), tuple(DIGITS.findall(point.name))
+        kind, numbers = (DIGITS.sub("#", point.name), point.total), tuple(DIGITS.findall(point.name))
         bar = self._open.get(kind)
         if bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
             if numbers != bar.number:

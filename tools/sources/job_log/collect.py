@@ -20,6 +20,7 @@ from tools.sources.job_log.tables import (
     TESTED_WITHIN,
     TIMER_HEAD,
     Action,
+    CommOperations,
     CommTestTable,
     CsvTable,
     KeyAverages,
@@ -33,6 +34,7 @@ from tools.sources.job_log.tables import (
 
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
+MOST_RANKS = 1 << 17
 MOST_TIMERS = 1 << 20  # of one stream
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\]:? )")  # two ranks wrote into one line
 NO_RANK = -1
@@ -59,7 +61,9 @@ class Collector:
         self.messages = Messages(file)
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
+        self.operations = CommOperations()
         self._test: CommTestTable | None = None
+        self.ranks: set[int] = set()
         self._kind = ""
         self._timers: tuple[TimerTable, StreamRows] | None = None
         self._table: LightningTable | KeyAverages | None = None
@@ -72,6 +76,8 @@ class Collector:
     def take(self, raw: RawLine) -> None:
         """Read one line."""
         line = parse_line(raw.number, raw.data)
+        if line.rank is not None and len(self.ranks) < MOST_RANKS:
+            self.ranks.add(line.rank)
         text = self.nccl.take(line.number, line.text) if "NCCL" in line.text else line.text
         if self._test is not None:
             self._tested(line.number, text)
@@ -120,7 +126,9 @@ class Collector:
     def _read(self, line: Line, text: str) -> None:
         if self._opens_table(line, text):
             return
-        if "time (ms) |" in text:
+        if "comm op: " in text:
+            self.operations.take(line.number, text)
+        elif "time (ms) |" in text:
             self._timed(self._stream(line), flat_timers(line.number, text))
         elif ("it/s" in text or "s/it" in text) and (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
@@ -169,3 +177,4 @@ class Collector:
     def close(self) -> None:
         """End the tables that the file ends in."""
         self._in_table(Line(0, ""), "\x00")
+        self.actions += self.operations.found.values()

@@ -20,7 +20,18 @@ MOST_NULLS = 0.01  # of the first bytes: more is no text
 WORDS = (
     *(b"iter", b"Iter", b"step", b"Step", b"loss", b"it/s", b"s/it", b"(ms)", b"amples", b"across ranks"),
     *(b"- Init ", b"Init timings", b"Using", b"NCCL version", b"coll channels", b" via ", b"by environment"),
-    *(b"GPU Direct", b"NET/Plugin", b"out-of-place", b"_perf", b"Profiler Report", b"Self CPU", b"Watchdog caught"),
+    *(
+        b"GPU Direct",
+        b"NET/Plugin",
+        b"out-of-place",
+        b"_perf",
+        b"Profiler Report",
+        b"Self CPU",
+        b"data_time",
+        b"Time ",
+        b"comm op",
+        b"Watchdog caught",
+    ),
     *(
         b"last enqueued",
         b"cache flushes",

@@ -88,6 +88,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         timeouts=collector.messages.timed_out(),
         warnings=tuple(collector.messages.warnings.values()),
         settings=collector.messages.settings,
+        ranks=tuple(sorted(collector.ranks)),
     )
     return (log if _holds(log) else None), notes
 
@@ -183,5 +184,6 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
         settings=settings,
+        ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
     )
     return whole, tuple(dict.fromkeys(notes))

@@ -16,7 +16,13 @@ import msgspec
 from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number, whole
 
 LONGEST = 8192  # characters of a step line; longer ones are other text
-EVALUATION = re.compile(r"\b(?:valid(?:ation)?|eval(?:uation|uating)?|test(?:ing)?|inference|sanity checking)\b", re.I)
+# Words of lines that speak of other work at a step: evaluating, saving, loading, compiling.
+OTHER_WORK = re.compile(
+    r"\b(?:valid(?:ation)?|eval(?:uation|uating)?|test(?:ing)?|inference|sanity|checkpoint(?:s|ing)?|sav(?:e|ed|ing)"
+    r"|load(?:ed|ing)?|restor(?:ed|ing)|resum(?:ed|ing)|download\w*|upload\w*|export\w*|compil(?:ed|ing|ation)"
+    r"|finished|completed)\b",
+    re.I,
+)
 MEGATRON_STEP = re.compile(r"iteration\s+(\d+)\s*/\s*(\d+)")
 MEGATRON_FIELD = re.compile(
     r"(elapsed time per iteration \((?:ms|s)\)|global batch size|loss scale|number of skipped iterations"
@@ -158,6 +164,29 @@ def _deepspeed(text: str) -> StepLine | None:
     return None
 
 
+DETECTRON = re.compile(rf"\btime: ({NUMBER})\s*s?,?\s+(?:last_time: {NUMBER}\s+)?data_time: {NUMBER}")
+DETECTRON_STEP = re.compile(r"\biter: (\d+)|\bEpoch(?:\(train\))?\s*\[(\d+)\]\[\s*(\d+)/")
+IMAGENET = re.compile(rf"\bEpoch: \[(\d+)\]\[\s*(\d+)/\d+\]\s+Time\s+({NUMBER}) \(\s*{NUMBER}\)")
+
+
+def _detectron(text: str) -> StepLine | None:
+    """Detectron2 ``iter: 19  total_loss: 1.2  time: 0.2134  data_time: 0.01`` and mmcv ``Epoch [1][50/100] time: ...``,
+    seconds over the last iterations."""
+    time, step = DETECTRON.search(text), DETECTRON_STEP.search(text)
+    if time is None or step is None:
+        return _generic(text)
+    epoch = int(step[2]) if step[2] else None
+    return StepLine("Detectron2", int(step[1] or step[3]), in_ms(time[1], "s"), mean=True, epoch=epoch)
+
+
+def _imagenet(text: str) -> StepLine | None:
+    """PyTorch's ImageNet example: ``Epoch: [0][  10/5005]  Time  0.512 (  1.20)  Data  0.01 ( 0.30)``, seconds."""
+    found = IMAGENET.search(text)
+    if found is None:
+        return _generic(text)
+    return StepLine("ImageNet example", int(found[2]), in_ms(found[3], "s"), epoch=int(found[1]))
+
+
 STEP_KEYS = ("global_step", "step", "steps", "iteration", "iter", "it", "batch_idx", "trainer/global_step")
 TIME_KEYS = (
     *(
@@ -265,9 +294,9 @@ TOKENS_RATE = re.compile(rf"(?:tok(?:en)?s?/s(?:ec)?|tgs|tps|wps)['\"]?\s*[:=]\s
 
 
 def _generic(text: str) -> StepLine | None:
-    """Any line with a number of a step and its time, its rate or its speed; evaluation is left out."""
+    """Any line with a number of a step and its time, its rate or its speed; lines of other work are left out."""
     found = STEP.search(text) or STEP_FIRST.match(text)
-    if found is None or EVALUATION.search(text):
+    if found is None or OTHER_WORK.search(text):
         return None
     epoch, rate, tokens = EPOCH.search(text), SAMPLES_RATE.search(text), TOKENS_RATE.search(text)
     line = StepLine(
@@ -298,6 +327,8 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Callable[[str], StepLine | None]], ...] =
     (("per_step_time:",), _mindformers),
     (("SamplesPerSec", "skipped="), _deepspeed),
     (("{",), _record),
+    (("data_time:",), _detectron),
+    (("Epoch: [",), _imagenet),
     (("dt: ",), _nanochat),
     (("iter ",), _nanogpt),
     (("step:",), _titan),

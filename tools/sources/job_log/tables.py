@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
 from tools.sources.job_log.step_lines import STEP_KEYS, StepLine, of_mapping
@@ -145,6 +145,30 @@ class Action:
     total_ms: float
     mean_ms: float | None
     line: int
+
+
+COMM_OPERATION = re.compile(rf"comm op: (\w{{1,40}}) \| time \(ms\): ({NUMBER}) \| msg size: ([^|]{{1,30}}?) \|")
+MOST_OPERATIONS = 4096
+
+
+@dataclass
+class CommOperations:
+    """DeepSpeed's comms logger, one line for each call: digested to calls and time by operation and message size."""
+
+    found: dict[str, Action] = field(default_factory=dict)
+
+    def take(self, number_of_line: int, text: str) -> None:
+        """Read a line that names an operation."""
+        each = COMM_OPERATION.search(text)
+        time_ms = None if each is None else number(each[2])
+        if each is None or time_ms is None or time_ms < 0:
+            return
+        name = f"{each[1]} {each[3].strip()}"
+        if name not in self.found and len(self.found) >= MOST_OPERATIONS:
+            return
+        known = self.found.get(name) or Action("DeepSpeed comms", name, 0.0, 0.0, None, number_of_line)
+        calls, total_ms = (known.calls or 0.0) + 1.0, known.total_ms + time_ms
+        self.found[name] = replace(known, calls=calls, total_ms=total_ms, mean_ms=total_ms / calls)
 
 
 RULE = re.compile(r"\s*[-=+|\s]+\Z")

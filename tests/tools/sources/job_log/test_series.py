@@ -125,3 +125,13 @@ def test_binary_content_is_no_log(tmp_path: Path) -> None:
 def test_epochs_that_count_from_their_own_start_are_joined(tmp_path: Path) -> None:
     text = "".join(f"Epoch [{epoch}/3] Step [{step}] loss: 1 (0.5 s/it)\n" for epoch in (1, 2) for step in (10, 20, 30))
     assert read(tmp_path, text).steps["step"].tolist() == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_bar_of_an_evaluation_between_does_not_break_that_of_the_training(tmp_path: Path) -> None:
+    """Trainers draw both without a name; the training's clock runs on."""
+    steps = [f"{at}/8 [{at * 30 // 60:02d}:{at * 30 % 60:02d}<00:00, 30.0s/it]" for at in range(9)]
+    training = [f" {at}%| | {each}" for at, each in enumerate(steps)]
+    evaluation = [f" {at}%| | {at}/5 [00:{at:02d}<00:00, 1.0s/it]" for at in range(6)]
+    log = read(tmp_path, "\n".join([*training[:5], *evaluation, *training[5:], *evaluation]) + "\n")
+    assert log.steps["step"].tolist() == list(range(1, 9))
+    assert log.steps["wall_ms"].tolist() == [30_000.0] * 8

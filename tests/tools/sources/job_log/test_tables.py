@@ -71,3 +71,13 @@ def test_csv_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
     steps = read(tmp_path, text, "metrics.csv").steps
     assert steps["wall_ms"].tolist() == pytest.approx([150, 250, 350, 450, 550])
     assert steps["line"].tolist() == [2, 3, 4, 5, 6]
+
+
+def test_the_comms_logger_of_deepspeed_is_digested_by_operation_and_size(tmp_path: Path) -> None:
+    line = "[INFO] [Rank 0] rank=0 | comm op: {} | time (ms): {} | msg size: {} | algbw (Gbps): 9\n"
+    calls = (("all_reduce", 2.5, "25.0 MB"), ("all_gather", 1.0, "1.0 MB"), ("all_reduce", 3.5, "25.0 MB"))
+    actions = read(tmp_path, "".join(line.format(*call) for call in calls)).actions
+    assert actions[["action", "calls", "total_ms", "mean_ms", "line"]].to_numpy().tolist() == [
+        ["all_reduce 25.0 MB", 2.0, 6.0, 3.0, 1],
+        ["all_gather 1.0 MB", 1.0, 1.0, 1.0, 2],
+    ]
