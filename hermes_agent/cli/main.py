@@ -16,7 +16,7 @@ from hermes_agent.version import VERSION
 COMMANDS = (
     *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
-    *("runs", "mcp"),
+    *("runs", "mcp", "slack"),
     *("schema", "completion", "doctor", "cache"),
 )
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check

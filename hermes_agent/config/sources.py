@@ -37,22 +37,22 @@ def find_embedding_key(env: Mapping[str, str], base_url: str) -> str | None:
     return env.get(EMBEDDING_KEY_VARIABLE, "").strip() or _openai_key(env, base_url) or None
 
 
-def read_key(path: Path) -> str:
-    """Return the key in a private file."""
+def read_key(path: Path, what: str = "the API key") -> str:
+    """Return the key in a private file; ``what`` it holds, for messages."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise UsageError(f"{path} is no regular file and cannot hold the API key.")
+                raise UsageError(f"{path} is no regular file and cannot hold {what}.")
             if status.st_mode & 0o077 or status.st_uid != os.getuid():
-                raise UsageError(f"{path} holds the API key but others can get at it; run: chmod 600 {path}")
+                raise UsageError(f"{path} holds {what} but others can get at it; run: chmod 600 {path}")
             text = file.read(MAX_KEY_BYTES + 1).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or "it cannot be read") if isinstance(error, OSError) else "it is not plain text"
-        raise UsageError(f"The API key cannot be read from {path}: {reason}.") from error
+        raise UsageError(f"{what[:1].upper()}{what[1:]} cannot be read from {path}: {reason}.") from error
     if not text.strip() or len(text) > MAX_KEY_BYTES:
-        raise UsageError(f"{path} has to hold the API key and nothing else.")
-    return _printable(text.strip(), str(path))
+        raise UsageError(f"{path} has to hold {what} and nothing else.")
+    return _printable(text.strip(), str(path), what)
 
 
 def _openai_key(env: Mapping[str, str], base_url: str) -> str:
@@ -62,9 +62,10 @@ def _openai_key(env: Mapping[str, str], base_url: str) -> str:
     return env.get(OPENAI_KEY_VARIABLE, "").strip() if is_openai else ""
 
 
-def _printable(key: str, where: str) -> str:
+def _printable(key: str, where: str, what: str = "the API key") -> str:
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(f"The API key in {where} has blanks or unprintable characters in it; write it again.")
+        named = f"{what[:1].upper()}{what[1:]}"
+        raise UsageError(f"{named} in {where} has blanks or unprintable characters in it; write it again.")
     return key
 
 

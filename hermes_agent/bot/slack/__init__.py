@@ -1,0 +1,1 @@
+"""Slack: events, messages as Block Kit, Socket Mode and HTTP, by slack-bolt."""
