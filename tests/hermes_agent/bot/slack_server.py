@@ -208,7 +208,13 @@ def click(action: dict[str, Any], ts: str, thread: str, block: str = "") -> dict
 
 
 async def post(
-    address: str, body: str, *, at: float | None = None, secret: str = SECRET, signature: str = "", **headers: str
+    address: str,
+    body: str,
+    *,
+    at: float | None = None,
+    secret: str = SECRET,
+    signature: str = "",
+    headers: dict[str, str] | None = None,
 ) -> int:
     """Send a request as Slack does over HTTP; returns the status."""
     moment = str(int(time.time() if at is None else at))
@@ -217,7 +223,7 @@ async def post(
     kind = "application/json" if body.startswith("{") else "application/x-www-form-urlencoded"
     async with (
         ClientSession() as session,
-        session.post(address, data=body.encode(), headers={"Content-Type": kind, **own, **headers}) as answer,
+        session.post(address, data=body.encode(), headers={"Content-Type": kind, **own, **(headers or {})}) as answer,
     ):
         return int(answer.status)
 

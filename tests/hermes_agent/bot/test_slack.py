@@ -186,11 +186,12 @@ async def test_http_takes_only_signed_and_recent_requests(tmp_path: Path, shared
         assert await post(address, body, signature="v0=" + "0" * 64) == 401
         assert await post(address, body, secret="another") == 401
         assert await post(address, body, at=time.time() - 301) == 401
-        assert await post(address, body, **{"X-Slack-Request-Timestamp": "soon"}) == 401
+        assert await post(address, body, headers={"X-Slack-Request-Timestamp": "soon"}) == 401
         await bot.settled()
         assert not server.called("chat.postMessage")
         assert await post(address, body) == 200
-        assert await post(address, body, **{"X-Slack-Retry-Num": "1", "X-Slack-Retry-Reason": "http_timeout"}) == 200
+        again = {"X-Slack-Retry-Num": "1", "X-Slack-Retry-Reason": "http_timeout"}
+        assert await post(address, body, headers=again) == 200
         assert await post(address, command("runs", "t1")) == 200
         assert await post(address, command("runs", "t1")) == 200
         assert await post(address, json.dumps({"type": "url_verification", "challenge": "c"})) == 200
