@@ -168,7 +168,7 @@ class HermesChat(App[int]):
 
     def on_cited_message_citation_opened(self, event: CitedMessage.CitationOpened) -> None:
         """Open the citation chosen with the keyboard or in a table."""
-        self.action_cite(event.identifier)
+        self.action_cite(event.identifier, event.about)
 
     def on_session_screen_chosen(self, event: SessionScreen.Chosen) -> None:
         """Open a kept session again."""
@@ -186,9 +186,9 @@ class HermesChat(App[int]):
         """Show the result of a job."""
         await self.controller.ended(message)
 
-    def action_cite(self, identifier: str) -> None:
-        """Open the record behind an id."""
-        self.controller.guarded(partial(self.controller.show, identifier))
+    def action_cite(self, identifier: str, about: str) -> None:
+        """Open the record behind an id of the open run ``about``."""
+        self.controller.guarded(partial(self.controller.show, identifier, about))
 
     def action_interrupt(self) -> None:
         """Stop the running work; when nothing runs, go back to the input."""

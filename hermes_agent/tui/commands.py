@@ -100,8 +100,9 @@ def _say(text: str, view: Callable[[Diagnosis], tuple[sections.Section, ...]]) -
     """A command that shows parts of the diagnosis, or a text where there are none."""
 
     def act(chat: HermesChat, _: str) -> None:
-        found = view(chat.controller.diagnosis)
-        chat.conversation.show_sections(found) if found else chat.conversation.say(text)
+        run = chat.controller.runs.current
+        found = view(run.diagnosis)
+        chat.conversation.show_sections(found, run.name) if found else chat.conversation.say(text)
 
     return act
 
@@ -132,10 +133,11 @@ def _show(chat: HermesChat, argument: str) -> None:
 
 def _table(view: Callable[[Diagnosis], sections.TableView]) -> Callable[[HermesChat, str], None]:
     def act(chat: HermesChat, _: str) -> None:
-        made = view(chat.controller.diagnosis)
+        run = chat.controller.runs.current
+        made = view(run.diagnosis)
         if not made.rows:
             raise UsageError(NO_BREAKDOWN)
-        chat.controller.open_screen(TableScreen(made))
+        chat.controller.open_screen(TableScreen(made, run.name))
 
     return act
 

@@ -35,7 +35,8 @@ class Comparisons:
             lines = (record.headline, *(f"- {change}" for change in record.changes), *record.notes)
             return sections.Section(f"From @{first.name} to @{second.name}", lines)
 
-        self._controller.add(Job("comparing", act, lambda section: self._app.conversation.show_sections((section,))))
+        show = self._app.conversation.show_sections
+        self._controller.add(Job("comparing", act, lambda section: show((section,), about="")))
 
     def confirm(self, advice: str, after: str, opener: Callable[[], ChatSession] | None) -> None:
         """Hold what following an advice brought against its prediction; ``after`` is an open run, or is opened."""
@@ -59,6 +60,8 @@ class Comparisons:
                     later.close()
 
         def done(lines: tuple[str, ...]) -> None:
-            self._app.conversation.show_sections((sections.Section(f"{advice} put to the test", lines),))
+            self._app.conversation.show_sections(
+                (sections.Section(f"{advice} put to the test", lines),), about=run.name
+            )
 
         self._controller.add(Job(f"confirming {advice}", act, done))

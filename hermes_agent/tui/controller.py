@@ -109,7 +109,7 @@ class Controller:
 
     def open(self, title: str, opener: Callable[[], ChatSession], then: str = "") -> None:
         """Diagnose a run and discuss it from now on, first with a question; the runs opened before stay open."""
-        name = name_for(title, self.runs.open)
+        name = self.name_for(title)
 
         def act(emit: Emit, cancelled: Cancelled) -> Opened:
             session = opener()
@@ -129,20 +129,28 @@ class Controller:
                 self._answer(self.runs.current, then)
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
-        self.add(Job(f"diagnosing {title}", act, done, opens=True))
+        self.add(Job(f"diagnosing {title}", act, done, opens=True, about=name))
+
+    def name_for(self, title: str) -> str:
+        """A name that no open run has, nor one that is being opened."""
+        return name_for(title, {*self.runs.open, *(job.about for job in self._jobs())})
+
+    def _jobs(self) -> list[Job[Any]]:
+        """The running job and those that wait, in order."""
+        return [*((self._job,) if self._job else ()), *self._waiting]
 
     def discuss(self, name: str, title: str, opened: Opened) -> None:
         """Show a diagnosis and discuss its run from now on."""
         self.runs.add(OpenRun(name, title, opened.session, opened.diagnosis, self._progress, opened.kept, self._wanted))
         self._wanted, self._last_text = None, ""
         self._show_status()
-        self._app.conversation.show_diagnosis(opened.diagnosis)
+        self._app.conversation.show_diagnosis(opened.diagnosis, name)
         if len(self.runs.open) > 1:
             self._app.conversation.say(f"This run is @{name}; {self._named_runs()}.")
         for each in self.kept.memory.problems():
             self._app.conversation.say(each, kind="error")
         if (wanted := self.runs.current.wanted) is not None:
-            self._app.conversation.say(wanted.question, "/attach PATH adds it, /skip goes on without it.")
+            self._app.conversation.say(wanted.question, "/attach PATH adds it, /skip goes on without it.", about=name)
 
     def attach(self, paths: tuple[Path, ...]) -> None:
         """Diagnose the run again with more of its sources; without any, go on without what was asked for."""
@@ -165,7 +173,7 @@ class Controller:
             self.kept.memory.add(run.kept, run.session)
             return diagnosis
 
-        self.add(Job("diagnosing again", act, done, opens=True))
+        self.add(Job("diagnosing again", act, done, opens=True, about=run.name))
 
     def _named_runs(self) -> str:
         return f"open are {', '.join(f'@{each}' for each in self.runs.open)}"
@@ -211,8 +219,7 @@ class Controller:
 
     def held(self, text: str, act: Callable[[], None]) -> bool:
         """Keep what was typed back while a run is opened, which it is meant for; return whether one is."""
-        jobs = [*((self._job,) if self._job else ()), *self._waiting]
-        opening = next((job for job in reversed(jobs) if job.opens), None)
+        opening = next((job for job in reversed(self._jobs()) if job.opens), None)
         if opening is None or self._releasing:
             return False
         self._held.append(Held(opening, text, act))
@@ -251,7 +258,7 @@ class Controller:
                 self.draw(picture, "", run)
 
         job = Job("answering", act, done)
-        message = self._answers[job] = AnswerMessage()
+        message = self._answers[job] = AnswerMessage(run.name)
         self._app.conversation.mount(message)
         self.add(job)
 
@@ -263,28 +270,32 @@ class Controller:
             limits = Thresholds(dict(self._app.openings.thresholds))
             return picture.make(Source(chosen.diagnosis, chosen.session, emit, cancelled, limits), argument)
 
-        self.add(Job(f"drawing the {picture.name.replace('-', ' ')}", act, self._app.conversation.show_picture))
+        show = partial(self._app.conversation.show_picture, about=chosen.name)
+        self.add(Job(f"drawing the {picture.name.replace('-', ' ')}", act, show, about=chosen.name))
 
-    def show(self, identifier: str) -> None:
-        """Open the record behind an id."""
-        run = self.runs.current
+    def show(self, identifier: str, about: str = "") -> None:
+        """Open the record behind an id of an open run, by default of the one under discussion."""
+        run = self.runs.named(about)
         if HANDLE.fullmatch(identifier):
-            result = Job(
-                f"opening {identifier}", lambda _, __: run.session.result(identifier), partial(self._result, identifier)
-            )
-            self.add(result)
+            show = partial(self._result, run, identifier)
+            self.add(Job(f"opening {identifier}", lambda _, __: run.session.result(identifier), show))
             return
         if hypothesis := next((each for each in run.diagnosis.hypotheses if each.id == identifier), None):
-            self._app.conversation.show_sections((sections.hypothesis(hypothesis),))
+            self._app.conversation.show_sections((sections.hypothesis(hypothesis),), run.name)
             return
 
         def done(shown: Shown) -> None:
-            self.open_screen(EvidenceScreen(shown))
+            self.open_screen(EvidenceScreen(shown, run.name, self._titled(run, shown.title)))
 
         self.add(Job(f"measuring {identifier} again", lambda _, __: run.session.show(identifier), done))
 
-    def _result(self, handle: str, text: str) -> None:
-        self.open_screen(ResultScreen(handle, self._app.conversation.tool_behind(handle), text))
+    def _titled(self, run: OpenRun, title: str) -> str:
+        """The title of a screen, with the run's name where several are open."""
+        return title if len(self.runs.open) == 1 else f"@{run.name}: {title}"
+
+    def _result(self, run: OpenRun, handle: str, text: str) -> None:
+        tool = self._app.conversation.tool_behind(handle, run.name)
+        self.open_screen(ResultScreen(self._titled(run, f"{handle}: result of {tool}"), text))
 
     def open_screen(self, screen: Screen[None]) -> None:
         """Show a screen over the conversation; when it is closed, the input is focused again."""
@@ -341,7 +352,7 @@ class Controller:
         if job in self._answers:
             await self._answers[job].hear(event)
         else:
-            self._hear(event)
+            self._hear(job, event)
         self.tick()
 
     def _advance(self, job: Job[Any], event: Event) -> None:
@@ -351,13 +362,13 @@ class Controller:
         self._progress = advance(before, event)
         self._app.panel.draw(self._progress)
 
-    def _hear(self, event: Event) -> None:
+    def _hear(self, job: Job[Any], event: Event) -> None:
         """Show what the conversation says of work without an answer of its own."""
         match event:
             case NotStored(text):
                 self._app.conversation.say(text)
             case ToolCalled(call):
-                self._app.conversation.show_call(call)
+                self._app.conversation.show_call(call, job.about)
             case SourceWanted():
                 self._wanted = event
             case _:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from hermes_agent.report.pictures.data import known_ranks
 from hermes_agent.tui import sections
-from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolLine, ToolMessage, plain
+from hermes_agent.tui.messages import CitedMessage, Glyphs, PlainMessage, SectionMessage, ToolLine, ToolMessage, plain
 from hermes_agent.tui.pictures.draw import stacked
 from hermes_agent.tui.pictures.registry import Drawn
 
@@ -42,13 +42,13 @@ class Picture(Widget):
 class PictureMessage(SectionMessage):
     """A picture under its title, and what it says in words."""
 
-    def __init__(self, drawn: Drawn, glyphs: Glyphs) -> None:
-        super().__init__(sections.Section(drawn.title, ()), Picture(drawn.draw, glyphs), below=drawn.sentences)
+    def __init__(self, drawn: Drawn, about: str, glyphs: Glyphs) -> None:
+        super().__init__(sections.Section(drawn.title, ()), about, Picture(drawn.draw, glyphs), below=drawn.sentences)
         self.drawn = drawn
 
 
 class Conversation(VerticalScroll, can_focus=False):
-    """All messages, oldest first."""
+    """All messages, oldest first; ``about`` names the open run whose ids a message cites, "" for none."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="conversation")
@@ -79,39 +79,39 @@ class Conversation(VerticalScroll, can_focus=False):
         self.mount(PlainMessage([plain(text)], "question"))
         self.follow()
 
-    def say(self, *lines: str | Content, kind: str = "hint") -> None:
+    def say(self, *lines: str | Content, kind: str = "hint", about: str = "") -> None:
         """Show a few lines: a hint, the answer of a command, an error."""
-        self.mount(PlainMessage(lines, kind))
+        self.mount(PlainMessage(lines, kind, about))
 
-    def show_sections(self, chosen: Iterable[sections.Section]) -> None:
+    def show_sections(self, chosen: Iterable[sections.Section], about: str) -> None:
         """Show parts of a diagnosis."""
-        self.mount_all([SectionMessage(section) for section in chosen])
+        self.mount_all([SectionMessage(section, about) for section in chosen])
 
-    def show_picture(self, drawn: Drawn) -> None:
+    def show_picture(self, drawn: Drawn, about: str) -> None:
         """Show a picture with its title and the sentences under it."""
-        self.mount(PictureMessage(drawn, self._glyphs))
+        self.mount(PictureMessage(drawn, about, self._glyphs))
         self.follow()
 
-    def show_call(self, call: ToolCallRecord) -> None:
+    def show_call(self, call: ToolCallRecord, about: str) -> None:
         """Show a tool call of a diagnosis as one line; those that follow each other share a message."""
         last = self.children[-1] if self.children else None
-        message = last if isinstance(last, ToolMessage) else ToolMessage()
+        message = last if isinstance(last, ToolMessage) and last.about == about else ToolMessage(about)
         if message is not last:
             self.mount(message)
         message.add(call)
 
-    def tool_behind(self, handle: str) -> str:
-        """The tool whose call has that handle; "a tool" where calls on several runs share it."""
-        names = {line.call.name for line in self.query(ToolLine) if line.call.handle == handle}
-        return names.pop() if len(names) == 1 else "a tool"
+    def tool_behind(self, handle: str, about: str) -> str:
+        """The tool whose call on the run has that handle; "a tool" where its line is not in the conversation."""
+        lines = (line for each in self.query(CitedMessage) if each.about == about for line in each.query(ToolLine))
+        return next((line.call.name for line in lines if line.call.handle == handle), "a tool")
 
-    def show_diagnosis(self, diagnosis: Diagnosis) -> None:
+    def show_diagnosis(self, diagnosis: Diagnosis, about: str) -> None:
         """Show the whole diagnosis, the answer first, and keep its beginning in view."""
         means = [row for row in diagnosis.breakdown if row.step is None]
-        first = SectionMessage(sections.headline(diagnosis))
+        first = SectionMessage(sections.headline(diagnosis), about)
         title = sections.Section("Time per step, mean over steps", ())
-        bars = SectionMessage(title, Picture(partial(stacked, means, known_ranks(diagnosis)), self._glyphs))
-        rest = [SectionMessage(section) for view in sections.DETAILS for section in view(diagnosis)]
+        bars = SectionMessage(title, about, Picture(partial(stacked, means, known_ranks(diagnosis)), self._glyphs))
+        rest = [SectionMessage(section, about) for view in sections.DETAILS for section in view(diagnosis)]
         self.mount_all([first, bars, *rest])
         self.follow(False)
         self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)

@@ -61,7 +61,7 @@ class KeptSessions:
             self._controller.discuss(name, stored.title, opened)
             for turn in stored.turns:
                 self._app.conversation.ask(turn.question)
-                message = AnswerMessage()
+                message = AnswerMessage(name)
                 await self._app.conversation.mount(message)
                 await message.show_turn(turn)
                 self.said.append(Said(name, stored.title, turn))

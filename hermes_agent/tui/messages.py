@@ -65,16 +65,20 @@ def citations(text: str) -> Iterator[Citation]:
             yield Citation(match.group(), match.start(), match.end())
 
 
-def linked(content: Content, found: Iterable[Citation]) -> Content:
-    """Return the content with these citations as links that open their records."""
+def linked(content: Content, found: Iterable[Citation], about: str) -> Content:
+    """Return the content with these citations as links that open their records in the run ``about``."""
     for each in found:
         content = content.stylize(LINK_STYLE, each.start, each.end)
-        content = content.stylize(Style.from_meta({"@click": f"app.cite('{each.id}')"}), each.start, each.end)
+        click = f"app.cite({each.id!r}, {about!r})"
+        content = content.stylize(Style.from_meta({"@click": click}), each.start, each.end)
     return content
 
 
 class CitedMessage(VerticalGroup, can_focus=False):
-    """A message whose citations can be chosen with the left and right arrow and opened with Enter."""
+    """A message whose citations can be chosen with the left and right arrow and opened with Enter.
+
+    ``about`` names the open run whose ids it cites; without one its ids are no links.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose(-1)", "previous citation", show=False),
@@ -84,12 +88,14 @@ class CitedMessage(VerticalGroup, can_focus=False):
 
     @dataclass
     class CitationOpened(Message):
-        """The request to show the record behind an id."""
+        """The request to show the record behind an id of the run ``about``."""
 
         identifier: str
+        about: str
 
-    def __init__(self, *children: Widget, classes: str = "") -> None:
+    def __init__(self, *children: Widget, about: str, classes: str = "") -> None:
         super().__init__(*children, classes=f"message {classes}".strip())
+        self.about = about
         self._places: list[tuple[Static, Content, Citation]] = []
         self._chosen = 0
 
@@ -101,11 +107,11 @@ class CitedMessage(VerticalGroup, can_focus=False):
         """Make the citations in all texts of the message links, and the handles of its tool calls."""
         self._places, self._chosen = [], 0
         for text in self.query(Static):
-            if not isinstance(text.content, Content):
+            if not self.about or not isinstance(text.content, Content):
                 continue
             handle = (Citation(text.call.handle, 0, len(text.call.handle)),) if isinstance(text, ToolLine) else ()
             if found := handle or tuple(citations(text.content.plain)):
-                content = linked(text.content, found)
+                content = linked(text.content, found, self.about)
                 text.update(content)
                 self._places += [(text, content, each) for each in found]
         self.can_focus = bool(self._places)
@@ -137,7 +143,7 @@ class CitedMessage(VerticalGroup, can_focus=False):
     def action_open(self) -> None:
         """Open the chosen citation."""
         if self._places:
-            self.post_message(self.CitationOpened(self._places[self._chosen][2].id))
+            self.post_message(self.CitationOpened(self._places[self._chosen][2].id, self.about))
 
     def _mark(self, *, chosen: bool) -> None:
         if self._places:
@@ -148,12 +154,11 @@ class CitedMessage(VerticalGroup, can_focus=False):
 class SectionMessage(CitedMessage):
     """A part of the diagnosis: a title, sentences, and perhaps a picture after them."""
 
-    def __init__(self, section: Section, picture: Widget | None = None, below: Sequence[str] = ()) -> None:
+    def __init__(self, section: Section, about: str, picture: Widget | None = None, below: Sequence[str] = ()) -> None:
         parts: list[Widget] = [Static(plain(section.title), classes="title")] if section.title else []
         parts += map(_sentence, section.paragraphs)
-        super().__init__(
-            *parts, *([picture] if picture else []), *map(_sentence, below), classes=f"section {section.kind}"
-        )
+        parts += [*([picture] if picture else []), *map(_sentence, below)]
+        super().__init__(*parts, about=about, classes=f"section {section.kind}")
 
 
 def _sentence(text: str) -> Static:
@@ -189,8 +194,8 @@ def _argument(value: object) -> str:
 class ToolMessage(CitedMessage):
     """The tool calls made for a diagnosis, one line each."""
 
-    def __init__(self) -> None:
-        super().__init__(classes="calls")
+    def __init__(self, about: str) -> None:
+        super().__init__(about=about, classes="calls")
 
     def add(self, call: ToolCallRecord) -> None:
         """Show one more call."""
@@ -201,9 +206,9 @@ class ToolMessage(CitedMessage):
 class PlainMessage(CitedMessage):
     """A few lines shown as they are: a hint, an error, the person's question."""
 
-    def __init__(self, lines: Iterable[str | Content], kind: str = "hint") -> None:
+    def __init__(self, lines: Iterable[str | Content], kind: str = "hint", about: str = "") -> None:
         texts = [Static(line if isinstance(line, Content) else prose(line)) for line in lines]
-        super().__init__(*texts, classes=kind)
+        super().__init__(*texts, about=about, classes=kind)
 
 
 def markdown_parser() -> MarkdownIt:
@@ -219,11 +224,11 @@ def without_link_marks(text: str) -> str:
 class AnswerMessage(CitedMessage):
     """The answer to a question: its progress, then the checked text. ``text`` is that Markdown."""
 
-    def __init__(self) -> None:
+    def __init__(self, about: str) -> None:
         self._markdown = AnswerMarkdown(parser_factory=markdown_parser, open_links=False)
         self._note = Static(plain(WORKING), classes="note")
         self.text = ""
-        super().__init__(self._markdown, self._note, classes="answer")
+        super().__init__(self._markdown, self._note, about=about, classes="answer")
 
     def add_call(self, call: ToolCallRecord) -> None:
         """Show a tool call made for the answer, above its text."""

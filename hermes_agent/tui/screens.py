@@ -92,39 +92,39 @@ class Table(DataTable[Text]):
 
 
 class EvidenceScreen(Overlay):
-    """The record behind one id: the stored figure, the one measured again, and rows of the trace."""
+    """The record behind one id of the run ``about``: the stored figure, the one measured again, rows of the trace."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Shown, about: str, title: str) -> None:
         table = shown.table
         body: list[Widget] = []
         if shown.agrees is not None:
             body.append(Static(AGREES, classes="agrees") if shown.agrees else Static(DIFFERS, classes="differs"))
-        body.append(VerticalScroll(PlainMessage(shown.lines, "detail"), classes="lines" if table else "whole"))
+        body.append(VerticalScroll(PlainMessage(shown.lines, "detail", about), classes="lines" if table else "whole"))
         if table is not None:
             body.append(Static(plain(f"{len(table.rows)} of {table.total} rows"), classes="hint"))
             body.append(Table(table.columns, table.rows))
-        super().__init__(shown.title, *body)
+        super().__init__(title, *body)
 
 
 class ResultScreen(Overlay):
     """The whole result of a tool call."""
 
-    def __init__(self, handle: str, tool: str, text: str) -> None:
-        super().__init__(f"{handle}: result of {tool}", VerticalScroll(Static(plain(text)), classes="whole"))
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__(title, VerticalScroll(Static(plain(text)), classes="whole"))
 
 
 class TableScreen(Overlay):
-    """A table; where rows stand for ids, Enter opens one."""
+    """A table; where rows stand for ids of the run ``about``, Enter opens one."""
 
-    def __init__(self, view: TableView) -> None:
+    def __init__(self, view: TableView, about: str) -> None:
         super().__init__(view.title, Table(view.columns, view.rows, view.wrap))
-        self._identifiers = view.identifiers
+        self._identifiers, self._about = view.identifiers, about
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Open the record of the row."""
         event.stop()
         if self._identifiers:
-            self.post_message(PlainMessage.CitationOpened(self._identifiers[event.cursor_row]))
+            self.post_message(PlainMessage.CitationOpened(self._identifiers[event.cursor_row], self._about))
 
 
 class SessionScreen(TableScreen):
@@ -135,6 +135,9 @@ class SessionScreen(TableScreen):
         """The request to open a session again."""
 
         identifier: str
+
+    def __init__(self, view: TableView) -> None:
+        super().__init__(view, "")
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Close the list and open the session of the row."""

@@ -111,12 +111,16 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Job(Generic[Done]):
-    """``act`` runs in the thread, ``done`` takes its result in the app. ``opens`` marks a diagnosis."""
+    """``act`` runs in the thread, ``done`` takes its result in the app.
+
+    ``opens`` marks a diagnosis; ``about`` names the run whose tools are called, "" where it has no name.
+    """
 
     title: str
     act: Callable[[Emit, Cancelled], Done]
     done: Callable[[Done], Awaitable[None] | None]
     opens: bool = False
+    about: str = ""
     stop: Flag = field(default_factory=Flag)
 
 

@@ -34,7 +34,7 @@ async def test_figures_ids_and_citations_stand_whole_on_the_drawn_screen(size: t
     async with app.run_test(size=size) as pilot:
         await idle(pilot)
         for text, whole in ((TEXT, sum(KERNELS, ())), (BY_ID, sum(ROWS, ()))):
-            message = AnswerMessage()
+            message = AnswerMessage("run")
             await app.conversation.mount(message)
             await message.write(f"{text}\n")
             await idle(pilot)

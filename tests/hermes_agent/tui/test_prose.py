@@ -20,9 +20,9 @@ def test_a_group_of_ids_holds_several_citations() -> None:
 
 def test_every_citation_is_a_link_to_what_it_cites() -> None:
     content = prose("see [E1] and [C2]")
-    styles = [span.style for span in linked(content, citations(content.plain)).spans]
+    styles = [span.style for span in linked(content, citations(content.plain), "run-2").spans]
     actions = [style.meta.get("@click") for style in styles if isinstance(style, Style) and style.meta]
-    assert actions == ["app.cite('E1')", "app.cite('C2')"]
+    assert actions == ["app.cite('E1', 'run-2')", "app.cite('C2', 'run-2')"]
 
 
 def test_names_in_back_quotes_are_set_off() -> None:
