@@ -19,9 +19,12 @@ from tools.sources.plain_files import leads_out, lies_within
 from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
-MOST_RECOGNISED = 4_096  # files of a folder of which the content is looked at to recognise them
+MOST_RECOGNISED = 1_024  # files of a folder of which the content is looked at to recognise them
 MOST_ENTRIES = 1 << 18  # looked at in search of traces: 10,000 ranks with a folder and some files each
 DEEPEST, MOST_FOLDERS = 4, 65_536  # levels below the run folder in which traces are looked for, and folders of a level
+LOG_FOLDERS = re.compile(
+    r"(?:logs?|output|outputs|slurm|attempt_\d{1,4}|\d{1,6})\Z", re.I
+)  # torchrun: attempt_0/3/stdout.log
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
@@ -129,18 +132,28 @@ def _listed(folder: Path, wanted: RecordFormat, notes: list[str]) -> list[Path]:
 def _by_content(folder: Path, wanted: RecordFormat, named: Sequence[re.Pattern[str]]) -> list[Path]:
     """Files of the folder whose content the format recognises, but for those that others claim by name."""
     assert wanted.recognises is not None
+    unclaimed = [
+        file
+        for file in _logged(folder, MOST_FILES)
+        if not is_trace_file(file.name) and not any(each.match(unpacked_name(file)) for each in named)
+    ]
+    files = [file for file in unclaimed if not leads_out(file, folder)][:MOST_RECOGNISED]
+    return [file for file in files if file.is_file() and wanted.recognises(file)]
+
+
+def _logged(folder: Path, room: int, depth: int = 0) -> list[Path]:
+    """The files of a folder, then those of the folders in it that launchers name so, in a stable order."""
     try:
         with os.scandir(folder) as listed:
-            names = sorted(entry.name for entry in islice(listed, MOST_FILES) if _may_be_read(entry))
+            entries = sorted(islice(listed, room), key=lambda entry: entry.name)
     except OSError:  # the other formats have noted it
         return []
-    unclaimed = [
-        name
-        for name in names
-        if not is_trace_file(name) and not any(each.match(name.removesuffix(PACKED)) for each in named)
-    ]
-    files = [folder / name for name in unclaimed if not leads_out(folder / name, folder)][:MOST_RECOGNISED]
-    return [file for file in files if file.is_file() and wanted.recognises(file)]
+    files = [folder / entry.name for entry in entries if _may_be_read(entry)]
+    for entry in entries:
+        below = entry.is_dir(follow_symlinks=False) and LOG_FOLDERS.match(entry.name)
+        if below and depth < DEEPEST and len(files) < room:
+            files += _logged(folder / entry.name, room - len(files), depth + 1)
+    return files
 
 
 def is_run_file(folder: str, name: str) -> bool:

@@ -15,7 +15,7 @@ from tools.sources.job_log.prefixes import parse_line
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
 
-LOOKED_AT_BYTES = 1 << 20  # at the start and at the end: start-up messages may fill the first megabyte
+LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
 # Programs, documents and settings may quote lines of a log, and are none.
 NEVER = (

@@ -83,3 +83,12 @@ def test_a_log_without_steps_is_a_run_of_which_the_rest_is_known(tmp_path: Path)
     assert series_of(run) is None
     assert run.job_log is not None
     assert run.job_log.nccl.lines == 14
+
+
+def test_logs_are_found_where_launchers_put_them(tmp_path: Path) -> None:
+    places = ("logs/train.txt", "logs/attempt_0/0/stdout.log", "attempt_0/1/stderr.log")
+    for place in (*places, "data/train.txt", "monitor/train.txt"):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(STEPS)
+    (found,) = take_inventory([tmp_path], Limits()).records
+    assert sorted(file.relative_to(tmp_path).as_posix() for file in found.files) == sorted(places)
