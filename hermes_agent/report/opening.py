@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks, spans
+from tools.analyzers.registry import check_of
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
@@ -29,7 +30,7 @@ UNMARKED = (
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     """Return the first sentences, the headline first; every figure is a fact."""
     if not profile.measured:
-        return [*_cut(profile), *_open_verdict(ranking), *_partial(profile)]
+        return [*_of_output(profile), *_cut(profile), *_open_verdict(ranking), *_partial(profile)]
     marked = steps_marked(profile.run)
     if not profile.traced:
         inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
@@ -37,6 +38,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     return [
         *_headline(profile, ranking, marked),
+        *_of_output(profile),
         *_open_verdict(ranking),
         *screened(profile),
         *_cut(profile),
@@ -44,6 +46,19 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *unprofiled(profile),
         *inside,
     ]
+
+
+def _of_output(profile: Profile) -> list[Sentence]:
+    """What the job's own output shows of its communication: time-outs, a slow path, and where it has no steps the rest.
+
+    Nobody can say what a slow path costs, so it is no cause with a saving.
+    """
+    timed_out, network = (check_of(profile, f"communication.{name}") for name in ("timeouts", "library_log"))
+    said = [] if timed_out is None else list(timed_out.support)
+    if network is not None:
+        said += [finding.claim for finding in network.findings]
+        said += [] if profile.measured else network.support
+    return said
 
 
 def _outside_steps(profile: Profile) -> list[Sentence]:

@@ -121,6 +121,10 @@ NEEDED: Mapping[str, str] = MappingProxyType(
     }
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+FLIGHT_RECORDER = (
+    "the flight recorder of all ranks (`TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1`), "
+    "and `py-spy dump --pid PID` on the rank that is missing while it hangs"
+)
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
@@ -218,6 +222,8 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
+    if profile.run.job_log is not None and profile.run.job_log.timeouts:
+        return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
     if not profile.measured and not profile.run.cut:
         why = "no trace was read, and the job's output holds no series of steps"
         return Judgement("inconclusive", why, STEP_LINES)

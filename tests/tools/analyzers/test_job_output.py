@@ -125,8 +125,8 @@ def test_the_rank_that_reports_no_time_out_is_named(tmp_path: Path, printed: str
     )
     check = answer(profile_of(tmp_path, world + printed + seven), "communication.timeouts")
     first, missing = check.support
-    assert first.template.startswith("Ranks 1, 2, 3, 4, 5, 6, 7 waited {0} for {n0}, number 4486")
-    assert (first.facts[0].value, first.names) == (600_013, ("ALLTOALL",))
+    assert first.template.startswith("Ranks 1, 2, 3, 4, 5, 6, 7 waited {0} for {n0} (sequence number {n1})")
+    assert (first.facts[0].value, first.names) == (600_013, ("ALLTOALL", "4486"))
     assert missing.template == said
 
 
@@ -209,3 +209,9 @@ def test_warnings_and_the_summary_of_the_job_are_repeated(tmp_path: Path) -> Non
     check = answer(profile_of(tmp_path, megatron(*STEPS) + limit + summary), "step_time.output")
     assert check.status == "found"
     assert [fact.value for said in check.support for fact in said.facts] == [1, 896.0007, 1.116]
+
+
+def test_a_log_that_ends_in_a_time_out_asks_for_the_flight_recorder(tmp_path: Path) -> None:
+    ranked = ranking(profile_of(tmp_path, WATCHDOG))
+    assert (ranked.verdict, ranked.why) == ("inconclusive", "a collective timed out, and its log does not show why")
+    assert "flight recorder" in ranked.needs

@@ -156,8 +156,9 @@ def timeouts(profile: Profile) -> Check | None:
     same = [each for each in log.timeouts if (each.sequence, each.operation) == (first.sequence, first.operation)]
     waited = measure(profile, "timeout_wait_ms", rank=first.rank)
     waiting = sorted({each.rank for each in same})
-    text = f"{_ranks(waiting)} waited {{0}} for {{n0}}, number {first.sequence} of its group, which timed out."
-    return symptom(say(text, waited, names=(first.operation,)), *_missing(profile, set(waiting)))
+    text = f"{_ranks(waiting)} waited {{0}} for {{n0}} (sequence number {{n1}}), which timed out."
+    names = (first.operation, str(first.sequence))
+    return symptom(say(text, waited, names=names), *_missing(profile, set(waiting)))
 
 
 def _missing(profile: Profile, waiting: set[int]) -> list[Sentence]:

@@ -233,5 +233,7 @@ def _of_arguments(log: JobLog, value: int | None, names: Sequence[str]) -> Measu
 def _of_lines(log: JobLog, value: float, rows: pd.DataFrame, what: str, steps: tuple[int, ...] = ()) -> Measurement:
     """A figure from these rows, whose lines the selector names."""
     lines = rows["line"]
+    if len(log.files) > 1 and "file" in rows and rows["file"].nunique() == 1:
+        what += f", {log.files[int(rows['file'].iloc[0])]}"
     where = f"line {int(lines.min())}" if lines.nunique() == 1 else f"lines {int(lines.min())} to {int(lines.max())}"
     return Measurement(value, lambda: rows.reset_index(drop=True), f"{what}, {where}", (), steps, source=JOB_LOG_FORMAT)

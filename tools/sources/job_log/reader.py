@@ -66,7 +66,10 @@ def _whole_or_first(expansion: Expansion, notes: list[str]) -> Iterator[bytes]:
 
 
 def _ranks(log: JobLog | None) -> tuple[int, ...]:
-    return () if log is None or log.steps.empty else tuple(sorted(int(rank) for rank in log.steps["rank"].unique()))
+    """The ranks that the log says anything of."""
+    if log is None:
+        return ()
+    return tuple(sorted({*log.steps["rank"].tolist(), *log.ranks, *(each.rank for each in log.timeouts)}))
 
 
 def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
