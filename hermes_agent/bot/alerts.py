@@ -15,6 +15,7 @@ import msgspec
 from hermes_agent.evidence.printable import printable
 from hermes_agent.monitor.format import ANOMALIES, CAPTURES, records_folder
 from hermes_agent.monitor.run_files import listing, open_plain
+from tools.errors import InputError
 from tools.sources.monitor.events import Anomaly
 
 FILES = re.compile(rf"{re.escape(ANOMALIES)}.*\.jsonl\Z", re.DOTALL)
@@ -47,13 +48,16 @@ class Found:
 class AlertWatch:
     """Look at one run folder again and again; what was there at the beginning is not reported.
 
-    Raises OSError where the folder cannot be listed.
+    Raises InputError at the beginning, OSError later, where the folder cannot be listed.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._clock = folder, clock
-        self._read = {path: path.stat().st_size for path in self._files()}
-        self._done = set(self._captures())
+        try:
+            self._read = {path: path.stat().st_size for path in self._files()}
+            self._done = set(self._captures())
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be watched for alerts ({error.strerror})") from error
         self._growing: dict[str, tuple[tuple[str, ...], float]] = {}  # traces of a capture, and since when these
         self._times: deque[float] = deque()
         self._left_out = 0

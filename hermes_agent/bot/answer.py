@@ -146,9 +146,11 @@ def _open(diagnosis: Diagnosis) -> Paragraph | None:
     needs = unanswered(diagnosis)
     if not needs:
         return None
-    lines = [f"- record {need.rstrip('.')}" for need, _ in needs[:NEEDS]]
+    lines = [f"- {need.rstrip('.')}" for need, _ in needs[:NEEDS]]
     more = [f"- and {len(needs) - NEEDS} more in the report"] if len(needs) > NEEDS else []
-    return Paragraph("\n".join([f"**Not assessable:** {unanswered_count(diagnosis)}; for answers", *lines, *more]))
+    return Paragraph(
+        "\n".join([f"**Not assessable:** {unanswered_count(diagnosis)}. To answer more, record", *lines, *more])
+    )
 
 
 def _cases(diagnosis: Diagnosis) -> Links | None:
@@ -162,7 +164,7 @@ def _cases(diagnosis: Diagnosis) -> Links | None:
 
 def _footer(diagnosis: Diagnosis) -> Paragraph:
     meaning = " ".join(interval_meaning(diagnosis))
-    return Paragraph(f"{meaning} Ask on in this thread, for example “which rank is slow?”".strip(), small=True)
+    return Paragraph(f"{meaning} Ask more in this thread, for example “which rank is slow?”".strip(), small=True)
 
 
 def _listed(title: str, items: Iterable[str]) -> Paragraph:

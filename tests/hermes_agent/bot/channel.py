@@ -57,6 +57,10 @@ class Channel:
         """The text of the last message."""
         return text_of(list(self.messages.values())[-1])
 
+    def last_of(self, name: str) -> str:
+        """The text of a message as it is now, "" before it is sent."""
+        return text_of(self.messages[name]) if name in self.messages else ""
+
 
 def text_of(message: Message) -> str:
     """All texts of a message, one below the other."""
@@ -83,12 +87,13 @@ class Room:
     settings: Settings | None = None
     reports: list[str] = field(default_factory=list)
     asked: int = 0
+    desk: type[Desk] = Desk
 
     def __post_init__(self) -> None:
         self.channel = Channel()
         self.threads = Threads(self.folder / "slack")
         settings = self.settings or settings_of(self.folder, self.cache)
-        desk = Desk(settings, Request((), cache_dir=self.cache), self.threads)
+        desk = self.desk(settings, Request((), cache_dir=self.cache), self.threads)
         parts = Parts(self.channel, desk, self.threads, self.access, self.feedback, self.limits, self.reports.append)
         self.bot = Bot(parts)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from hermes_agent.bot.access import Access
-from hermes_agent.bot.core import LONGEST_TEXT, Limits
+from hermes_agent.bot.core import INTERNAL, LONGEST_TEXT, Limits
+from hermes_agent.bot.desk import Desk, IsCancelled
 from hermes_agent.bot.feedback import read_feedback
-from hermes_agent.bot.message import Button, Controls, Menu
+from hermes_agent.bot.message import Button, Controls, Menu, Message, sentence
+from hermes_agent.model.events import AnswerDelta, Emit, Stage, StageStarted
 from tests.hermes_agent.bot.channel import Room, settings_of, text_of
 
 pytest.importorskip("vl_convert", reason="the extra report is not installed")
@@ -206,4 +209,45 @@ async def test_a_platform_that_refuses_is_reported_and_the_bot_goes_on(tmp_path:
     await room.ask("runs")
     assert room.reports == ["test: the test refuses"]
     room.channel.broken = False
+    assert "Registered runs" in await room.ask("runs")
+
+
+class Talking(Desk):
+    """A desk whose model answers in two paragraphs, and waits until the first is seen; or that fails."""
+
+    seen = threading.Event()
+    broken = False
+
+    def reply(self, run: str, thread: str, question: str, emit: Emit, cancelled: IsCancelled) -> Message:
+        if self.broken:
+            raise RuntimeError("xoxb-secret of /home/alice")
+        emit(StageStarted(Stage.LOAD))
+        emit(AnswerDelta("The first paragraph.\n\n"))
+        assert self.seen.wait(10)
+        emit(AnswerDelta("The second one.\n\n"))
+        return sentence("The whole answer.")
+
+
+async def test_paragraphs_of_an_answer_are_shown_as_they_come(tmp_path: Path, shared_cache: Path) -> None:
+    room = Room(tmp_path, shared_cache, desk=Talking)
+    Talking.seen.clear()
+    task = asyncio.create_task(room.ask("slow: why?"))
+    async with asyncio.timeout(10):
+        while "The first paragraph." not in room.channel.last_of("m2"):
+            await asyncio.sleep(0.005)
+    assert "second" not in room.channel.last
+    Talking.seen.set()
+    assert await task == "The whole answer."
+
+
+async def test_a_defect_is_one_sentence_for_the_person_and_one_for_the_operator(
+    tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Talking, "broken", True)
+    room = Room(tmp_path, shared_cache, desk=Talking)
+    said = await room.ask("slow: why?")
+    assert said == INTERNAL
+    assert "secret" not in "".join(map(text_of, room.channel.messages.values()))
+    (report,) = room.reports
+    assert report.startswith("an event could not be answered: RuntimeError")
     assert "Registered runs" in await room.ask("runs")
