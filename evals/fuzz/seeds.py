@@ -130,6 +130,23 @@ def step_log() -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
+def ascend_tables() -> list[bytes]:
+    """Tables of an Ascend profiler: steps, kernels and the collectives of a rank."""
+    steps = (
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,Preparing\n"
+        "7,300.5,400.25,50.0,450.25,300.0,1000.75,0,1.0\n"
+    )
+    kernels = (
+        "Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us),Block Dim,Input Shapes,aic_mac_ratio\n"
+        '7,MatMul1,MatMulV2,AI_CORE,1700000000000000.100\t,12.5,20,"""2,3;3,4""",0.9\n'
+    )
+    times = {"Elapse Time(ms)": 5.0, "Transit Time(ms)": 1.0, "Wait Time(ms)": 3.0, "Idle Time(ms)": 1.0}
+    moved = {"Transit Size(MB)": 8.0, "Transit Time(ms)": 1.0, "Size Distribution": {"2.0": [4, 1.0]}}
+    said = {"Communication Time Info": times, "Communication Bandwidth Info": {"HCCS": moved}}
+    collectives = {"step7": {"p2p": {}, "collective": {"hcom_allReduce__1_0_1@17": said}}}
+    return [steps.encode(), kernels.encode(), json.dumps(collectives).encode()]
+
+
 def job_log() -> bytes:
     """The output of a training: steps of Megatron-LM, timers, a progress bar, NCCL, a table and a time-out."""
     steps = "".join(

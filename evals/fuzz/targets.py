@@ -16,6 +16,7 @@ from evals.fuzz.cuts import ALONE, diagnosed
 from evals.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
+from tools.sources.ascend.source import ASCEND_TABLES
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import packed
 from tools.sources.formats import Anchor, FolderFiles, RecordFormat
@@ -169,6 +170,7 @@ TARGETS = (
     Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
     Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
+    Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

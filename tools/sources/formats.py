@@ -17,6 +17,7 @@ from tools.sources.options import LoadOptions
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tools.run.ascend import AscendTables
     from tools.run.job_log import JobLog
     from tools.run.model import Source
     from tools.run.records import MonitorRecords
@@ -33,6 +34,8 @@ class TraceFormat:
     names: re.Pattern[str]  # of its files, before they were compressed
     recognises: Callable[[bytes], bool]  # from the first bytes of a file, of whatever name
     read: Callable[[Readable, str, LoadOptions, Heard | None], TraceFile]  # path, digest; InputError where it cannot
+    # Of a file in a folder that only bears such a name: whether it holds events. Without it the name decides.
+    holds: Callable[[Path], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Contribution:
     records: MonitorRecords | None = None
     step_log: pd.DataFrame | None = None
     job_log: JobLog | None = None
+    ascend: AscendTables | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -61,6 +65,7 @@ class Contribution:
             records=other.records if self.records is None else self.records,
             step_log=other.step_log if self.step_log is None else self.step_log,
             job_log=other.job_log if self.job_log is None else self.job_log,
+            ascend=other.ascend if self.ascend is None else self.ascend,
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),
@@ -81,6 +86,9 @@ class RecordFormat:
     # Of files that no other format claims: whether the content is of this one, whatever the name. ``names`` is then
     # asked only where the content is out of reach, such as of a list of files behind a URL.
     recognises: Callable[[Path], bool] | None = None
+    # Its files lie in folders further below, where traces are looked for, and may be named like traces: those that it
+    # recognises are none.
+    nested: bool = False
 
 
 @dataclass(frozen=True)

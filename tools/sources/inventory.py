@@ -60,6 +60,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     traces: list[Path] = []
     notes: list[str] = []
     given: dict[str, list[Path]] = {}
+    nested = [each for each in formats if each.nested and each.recognises is not None]
     for path in paths:
         if _exists_as_file(path):
             if (format_ := _recognised(path, formats)) is None:
@@ -69,7 +70,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             continue
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
-        found, other = _in_folder(path, notes)
+        found, other = _in_folder(path, notes, nested, given)
         if len(found) > limits.files:
             notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
         if other:
@@ -87,9 +88,8 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
 
 def _recognised(path: Path, formats: Sequence[RecordFormat]) -> RecordFormat | None:
     """The format of a file given by its path that no reader of traces knows by its name."""
-    if is_trace_file(path.name):
-        return None
-    return next((each for each in formats if each.recognises is not None and each.recognises(path)), None)
+    asked = [each for each in formats if each.nested or not is_trace_file(path.name)]
+    return next((each for each in asked if each.recognises is not None and each.recognises(path)), None)
 
 
 def _records(
@@ -104,7 +104,7 @@ def _records(
         if wanted.recognises is not None:
             if given.get(wanted.name):
                 found.append(FolderFiles(wanted, given[wanted.name][0].parent, tuple(given[wanted.name])))
-            for folder in folders:
+            for folder in () if wanted.nested else folders:
                 if content := _by_content(folder, wanted, named):
                     found.append(FolderFiles(wanted, folder, tuple(content)))
             continue
@@ -168,6 +168,22 @@ def is_trace_file(name: str) -> bool:
     return any(each.names.match(name.removesuffix(PACKED)) for each in TRACES)
 
 
+def _claimed(path: Path, nested: Sequence[RecordFormat], given: dict[str, list[Path]]) -> bool:
+    """Whether a format of nested files recognises the file, which is then given to it."""
+    if path.name.endswith(PACKED):
+        return False
+    wanted = next((each for each in nested if each.recognises is not None and each.recognises(path)), None)
+    if wanted is not None:
+        given.setdefault(wanted.name, []).append(path)
+    return wanted is not None
+
+
+def _holds_events(path: Path) -> bool:
+    """Whether a reader of traces knows the file by its name, and finds events in it where a name says little."""
+    formats = [each for each in TRACES if each.names.match(path.name.removesuffix(PACKED))]
+    return any(each.holds is None or each.holds(path) for each in formats)
+
+
 def _exists_as_file(path: Path) -> bool:
     try:
         if not path.exists():
@@ -177,11 +193,13 @@ def _exists_as_file(path: Path) -> bool:
         raise InputError(f"{path}: cannot be opened ({error.strerror}); check its path and permissions") from error
 
 
-def _in_folder(folder: Path, notes: list[str]) -> tuple[list[Path], list[Path]]:
+def _in_folder(
+    folder: Path, notes: list[str], nested: Sequence[RecordFormat], given: dict[str, list[Path]]
+) -> tuple[list[Path], list[Path]]:
     """Traces in the folder and the folders directly below, and files there that are none and not known either.
 
     Where there is no trace, folders further below are looked at, level by level until one holds traces: profilers and
-    loggers nest them (``tb/rank0/plugins/profile/...``).
+    loggers nest them (``tb/rank0/plugins/profile/...``). Files of ``nested`` formats on the way are ``given`` to these.
     """
     level = [folder]
     files: list[Path] = []
@@ -192,8 +210,9 @@ def _in_folder(folder: Path, notes: list[str]) -> tuple[list[Path], list[Path]]:
         below: list[Path] = []
         for place in level:
             room -= _look(place, room, own, below, notes if depth else None)
+        own = [each for each in own if leads_out(each, folder) or not _claimed(each, nested, given)]
         files += own if depth <= 1 else []
-        found += [each for each in own if is_trace_file(each.name) and not leads_out(each, folder)]
+        found += [each for each in own if _holds_events(each) and not leads_out(each, folder)]
         if room <= 0:
             notes.append(f"{folder} holds more than {MOST_ENTRIES} files and folders; the others were not looked at")
             break

@@ -141,6 +141,7 @@ def _run(
         records=records.records,
         step_log=records.step_log,
         job_log=records.job_log,
+        ascend=records.ascend,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -152,13 +153,14 @@ def _untraced(
 ) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
     read = _records(found, formats, Anchor())
-    if read.records is None and read.step_log is None and read.job_log is None:
+    if all(each is None for each in (read.records, read.step_log, read.job_log, read.ascend)):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
             + (f": {reasons[0]}" if reasons else "; capture some steps of the running training")
         )
     sizes = set() if read.records is None else {each.world_size for each in read.records.ranks}
+    sizes |= set() if read.ascend is None or read.ascend.world_size is None else {read.ascend.world_size}
     stated = Layout() if read.job_log is None else layout_of(read.job_log)
     return Run(
         ranks=(),
@@ -169,6 +171,7 @@ def _untraced(
         records=read.records,
         step_log=read.step_log,
         job_log=read.job_log,
+        ascend=read.ascend,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

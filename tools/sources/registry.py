@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.sources.ascend.source import ASCEND_DATABASE, ASCEND_TABLES
 from tools.sources.decompress import Readable, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.formats import RecordFormat, TraceFormat
@@ -10,8 +11,8 @@ from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
 from tools.sources.step_log import STEP_LOG
 
-TRACES: tuple[TraceFormat, ...] = (KINETO,)
-RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG, JOB_LOG)
+TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE)
+RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG, ASCEND_TABLES, JOB_LOG)
 START_BYTES = 64
 
 

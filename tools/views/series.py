@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tools.errors import InputError
 from tools.run.job_log import StepTime
-from tools.run.model import JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
+from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.views.step_shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.step_shape import Level, StepSeries, level_at
 
@@ -56,8 +56,11 @@ def _place(rank: Rank, walls_ms: NDArray[np.float64]) -> int | None:
     return int(fitting[np.argmin(off[fitting])])
 
 
-SeriesOrigin = Literal["monitor", "step_log", "job_log"]
-FORMATS: dict[SeriesOrigin, str] = {"monitor": MONITOR_FORMAT, "step_log": STEP_LOG_FORMAT, "job_log": JOB_LOG_FORMAT}
+SeriesOrigin = Literal["monitor", "step_log", "job_log", "ascend"]
+FORMATS: dict[SeriesOrigin, str] = {
+    **{"monitor": MONITOR_FORMAT, "step_log": STEP_LOG_FORMAT, "job_log": JOB_LOG_FORMAT},
+    "ascend": ASCEND_FORMAT,
+}
 LEAST_STEPS = 5  # fewer usual steps than this are no series
 LEAST_LINES = 2  # of a job's output, which may print few lines of long steps
 SETTLING_SHARE = 0.1  # of the steps, at most SETTLING_STEPS: caches fill, allocators grow, workers start
@@ -97,7 +100,7 @@ class RunSeries:
 
     def unseen(self, count: int) -> str:
         """The reason why a job's output shows no single steps, or fewer than this; "" where it shows them."""
-        if self.origin != "job_log":
+        if self.origin not in ("job_log", "ascend"):
             return ""
         if self.averaged:
             return f"single steps are not known: {self.averaged}"
@@ -147,7 +150,7 @@ def series_of(run: Run) -> RunSeries | None:
 
     None too when hardly a step was left alone.
     """
-    for series in (_from_records(run), _from_log(run), _from_output(run)):
+    for series in (_from_records(run), _from_log(run), _from_output(run), _from_tables(run)):
         if series is not None and not series.usual.empty and len(series.slowest_ms) >= least_rows(series):
             return _at_level(series)
     return None
@@ -155,7 +158,7 @@ def series_of(run: Run) -> RunSeries | None:
 
 def least_rows(series: RunSeries) -> int:
     """The fewest usual rows that make a series."""
-    return LEAST_LINES if series.origin == "job_log" else LEAST_STEPS
+    return {"job_log": LEAST_LINES, "ascend": 1}.get(series.origin, LEAST_STEPS)
 
 
 def require_steps(run: Run, paths: Sequence[Path]) -> None:
@@ -163,7 +166,8 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
     names = ", ".join(map(str, paths))
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
-    if not run.ranks and not run.cut and run.job_log is None and series_of(run) is None:
+    other = run.job_log is not None or run.ascend is not None
+    if not run.ranks and not run.cut and not other and series_of(run) is None:
         few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"
         raise InputError(f"{names}: {few}; let the training run on, or capture some steps")
 
@@ -225,6 +229,18 @@ def _from_output(run: Run) -> RunSeries | None:
     table, notes = _in_order(log.steps, [])
     averaged = "" if log.span == 1 and log.step_time != "smoothed" else IN_WORDS[log.step_time]
     return RunSeries(table[~_settling(table)], table.iloc[:0], "job_log", notes, averaged=averaged)
+
+
+PROFILED = "an Ascend profiler touched every step, and wrote its own account of it"
+
+
+def _from_tables(run: Run) -> RunSeries | None:
+    """Steps of an Ascend profiler's tables where no trace shows them: from the device's first to its last work."""
+    if run.ascend is None or run.ascend.steps.empty or run.ranks:
+        return None
+    steps = run.ascend.steps[["rank", "step", "stage_ms"]].rename(columns={"stage_ms": "wall_ms"})
+    table, notes = _in_order(steps.assign(step=steps["step"].clip(lower=0)), [])
+    return RunSeries(table, table.iloc[:0], "ascend", notes, averaged=PROFILED if len(table) else "")
 
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -36,6 +36,7 @@ SOURCES: dict[SeriesOrigin, str] = {
     "monitor": "the monitor's records",
     "step_log": "the step log",
     "job_log": "the job's output",
+    "ascend": "the profiler's tables",
 }
 EVERY_STEP = "the time of each of many steps in the job's output (`--log-interval 1` or its like)"
 OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
@@ -78,6 +79,8 @@ def _stretch(level: Level) -> str:
 
 def untouched(profile: Profile) -> str:
     """What is known of profilers in the steps of the series, as words that follow "step" or "steps"."""
+    if profile.series is not None and profile.series.origin == "ascend":
+        return "under the profiler"
     if profiler_seen(profile):
         return "without a trace"
     return UNPROFILED if profile.traced else "of which no profiling is recorded"

@@ -56,6 +56,7 @@ CODE_OF_CATEGORY = {category: int(kind) for category, kind in KIND_OF_CATEGORY.i
 _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
 
 NO_ARGS = Args()
+NO_CONNECTION = 2**32 - 1
 INSTANT_PHASES = ("i", "I", "R")
 BEGIN_END = ("B", "E")
 MOST_LABELS = 8  # of one process
@@ -166,6 +167,8 @@ class Columns:
         track = np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)
         name = np.array([names[event.name] for event in events], dtype=np.int32)
         correlation = integers([item.correlation for item in args])
+        if not (correlation >= 0).any():  # Ascend writes connections instead
+            correlation = connections(args)
         start = times.start_ns
         added = {"start_ns": start, "end_ns": start + times.length_ns, "kind": kind, "name": name, "track": track}
         added |= {"correlation": correlation, "external": _external(args, correlation)}
@@ -195,6 +198,12 @@ class Columns:
         }
         for name, values in columns.items():
             self.flows[name].append(values[times.usable])
+
+
+def connections(args: list[Args]) -> NDArray[np.int64]:
+    """The ids that join calls with device work on Ascend, -1 where an event has none."""
+    found = integers([item.connection for item in args])
+    return np.where((found >= 0) & (found != NO_CONNECTION), found, -1)
 
 
 def _those(decoded: Decoded, at: list[int]) -> Times:

@@ -152,6 +152,10 @@ class Args(msgspec.Struct, gc=False):
     wait_on_stream: Any = -1
     wait_on_record: Any = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=-1)
     wait_on_event: Any = msgspec.field(name="wait_on_cuda_event_id", default=-1)
+    connection: Any = msgspec.field(name="connection_id", default=-1)  # Ascend: joins a call with its device work
+    algorithm: Any = msgspec.field(name="alg_type", default=None)  # Ascend: on a whole collective
+    count: Any = -1
+    data_type: Any = ""
     number: Any = msgspec.field(name="Ev Idx", default=-1)
     label: Any = msgspec.field(name="name", default="")
     labels: Any = ""

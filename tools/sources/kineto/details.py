@@ -72,7 +72,10 @@ KINDS = {
     "kernels": (EventKind.KERNEL,),
     "copies": (EventKind.MEMCPY, EventKind.MEMSET),
     "operators": (EventKind.OPERATOR, EventKind.ANNOTATION),
-    "collectives": (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.DEVICE_ANNOTATION),
+    "collectives": (
+        *(EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.KERNEL, EventKind.DEVICE_ANNOTATION),
+        EventKind.OTHER,  # HCCL's, of no category
+    ),
     "syncs": (EventKind.SYNC,),
     "python": (EventKind.PYTHON,),
 }
@@ -91,13 +94,19 @@ ATTRIBUTES = {
     "python.parent_id": "python_parent",
 }
 
+# Types of elements as HCCL names them.
+HCCL_TYPES = {
+    **{"FP32": "float", "FP16": "half", "BFP16": "bfloat16", "BF16": "bfloat16", "FP64": "double"},
+    **{"INT8": "int8", "UINT8": "uint8", "INT16": "int16", "INT32": "int32", "INT64": "int64"},
+}
+
 Table = dict[str, list[NDArray[Any]]]
 Values = list[Any]
 
 
 ONLY: dict[str, Callable[[Args], object]] = {
     "operators": lambda item: len(item.dims) or len(item.types) or item.sequence != -1 or item.stack,
-    "collectives": lambda item: item.collective is not None,
+    "collectives": lambda item: item.collective is not None or item.algorithm is not None,
 }
 
 
@@ -125,6 +134,8 @@ class DetailParts:
         if not at:
             return
         own = [args[i] for i in at]
+        if table == "collectives":
+            _read_hccl(own)
         parts = self.tables[table]
         parts["row"].append(np.array(at, dtype=np.int64) + row)
         for column, dtype in DETAIL_COLUMNS[table].items():
@@ -165,6 +176,13 @@ class DetailParts:
         sizes = integers([item.group_size for item in own]).tolist()
         for group, text, ranks, size in zip(*columns, sizes, strict=True):
             self.groups[group] = (text, ranks, size)
+
+
+def _read_hccl(own: list[Args]) -> None:
+    """What HCCL writes on a collective, under the names that Kineto uses."""
+    for item in own:
+        if item.algorithm is not None and item.collective is None:
+            item.in_elements, item.dtype = item.count, HCCL_TYPES.get(str(item.data_type), "")
 
 
 def _products(values: list[msgspec.Raw]) -> NDArray[np.int64]:

@@ -10,6 +10,8 @@ from typing import Any
 from tools.documents import DepthError, parse_json
 from tools.errors import InputError
 from tools.run.model import Device
+from tools.sources.ascend.folder import read_folder
+from tools.sources.ascend.processes import is_ascend
 from tools.sources.decompress import GZIP_MAGIC, Readable, beginning
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.decode import parse_lenient
@@ -105,7 +107,9 @@ def read_trace(
     if not len(assembled.table):
         raise InputError(f"{path}: holds no training run: none of its events has a usable time")
     place = path if isinstance(path, Path) else Path(path.name)
-    return TraceFile(place, digest, assembled.table, _facts(collected, assembled))
+    ascend = isinstance(path, Path) and is_ascend(collected.columns)
+    metadata = read_folder(place) if ascend else interpret(collected.members)
+    return TraceFile(place, digest, assembled.table, _facts(collected, assembled, metadata))
 
 
 def _collect(path: Readable, options: LoadOptions, heard: Callable[[int, int], None] | None) -> Collected:
@@ -127,8 +131,7 @@ def _is_large(path: Path, alone_bytes: int) -> bool:
         return False
 
 
-def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
-    metadata = interpret(collected.members)
+def _facts(collected: Collected, assembled: Assembled, metadata: TraceMetadata) -> TraceFacts:
     origin_ns, epoch = assembled.origin_ns, EPOCH_US[0] <= assembled.origin_ns // 1000 < EPOCH_US[1]
     if metadata.base_ns is not None and not epoch:
         origin_ns, epoch = origin_ns + metadata.base_ns, True

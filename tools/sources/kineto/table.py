@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import DETAIL_COLUMNS, TRACK_COLUMNS, Details, EventKind, EventTable, empty_table
+from tools.sources.ascend.processes import is_ascend, take_ascend_work
 from tools.sources.kineto.begin_end import pair
 from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
 from tools.sources.kineto.other_devices import take_device_work
@@ -55,7 +56,8 @@ class Assembled:
 def assemble(columns: Columns, span_days: int) -> Assembled:
     """Join, clean, sort and number the events; a trace without events gives an empty table."""
     start, end = columns.joined("start_ns"), columns.joined("end_ns")
-    kind = take_device_work(columns, _marked(columns))
+    marked = _marked(columns)
+    kind = take_ascend_work(columns, marked) if is_ascend(columns) else take_device_work(columns, marked)
     excluded = columns.excluded.copy()
     keep = _ended(columns, end, excluded)
     near = _plausible(start, end, span_days * DAY_NS)

@@ -1,0 +1,256 @@
+"""The CSV files of an Ascend profiler folder, each known by the columns of its first line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.errors import InputError
+from tools.run.ascend import AscendTables, table_of
+from tools.sources.decompress import beginning
+
+HEAD_BYTES = 16_384  # the first line of the widest table has some 1,500
+MOST_BYTES = 512 << 20
+BOM = "\ufeff"
+Texts = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """One kind of file: the columns that make it known, and what it gives."""
+
+    name: str
+    marks: frozenset[str]
+    read: Callable[[pd.DataFrame, int], AscendTables]
+
+
+def head_of(path: Path) -> tuple[str, ...]:
+    """The columns that the first line names; raises OSError."""
+    text = bytes(beginning(path, HEAD_BYTES).data).decode("utf-8", "replace").removeprefix(BOM)
+    line, _, _ = text.partition("\n")
+    try:
+        row = next(csv.reader([line.rstrip("\r")]), [])
+    except csv.Error:
+        return ()
+    return tuple(column.strip() for column in row)
+
+
+def csv_kind(path: Path) -> CsvTable | None:
+    """The kind of a file, None where it is none of these; raises OSError."""
+    columns = set(head_of(path))
+    return next((each for each in TABLES if each.marks <= columns), None)
+
+
+def read_csv_table(path: Path, rank: int) -> tuple[AscendTables, str]:
+    """The rows of a file and a remark on what was left out of it; raises ``InputError`` where it cannot be used."""
+    try:
+        kind, content = csv_kind(path), beginning(path, MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    if kind is None:
+        raise InputError(f"{path}: is no table of an Ascend profiler: its first line names other columns")
+    data = bytes(content.data)
+    whole = data if data.endswith(b"\n") else data[: data.rfind(b"\n") + 1]
+    remark = "its last line is not whole and was left out" if len(whole) < len(data) else content.damage
+    remark = f"only its first {MOST_BYTES >> 20} MB are read" if content.more else remark
+    frame = _frame(path, whole)
+    return kind.read(frame, rank), remark
+
+
+def _frame(path: Path, data: bytes) -> pd.DataFrame:
+    """All cells as texts; lines of another length are left out."""
+    text = data.decode("utf-8", "replace").removeprefix(BOM)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text), dtype=str, keep_default_na=False, on_bad_lines="skip", index_col=False
+            )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+        raise InputError(f"{path}: is no sound CSV file ({error}); copy or export it again") from error
+    frame.columns = pd.Index([str(column).strip() for column in frame.columns])
+    return frame
+
+
+def numbers(frame: pd.DataFrame, column: str, factor: float = 1.0) -> NDArray[np.float64]:
+    """A column as numbers; NaN where it is missing, not there ("N/A") or no finite number."""
+    if column not in frame:
+        return np.full(len(frame), np.nan)
+    values = pd.to_numeric(frame[column].str.strip(), errors="coerce").to_numpy(dtype=np.float64)
+    return np.where(np.isfinite(values), values * factor, np.nan)
+
+
+def _texts(frame: pd.DataFrame, column: str) -> Texts:
+    own = frame[column].str.strip() if column in frame else pd.Series([""] * len(frame), dtype=str)
+    return own.to_numpy(dtype=object)
+
+
+def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    sound = np.isfinite(values) & (values >= 0) & (values < 2**53)
+    return np.where(sound, np.where(sound, values, 0), -1).astype(np.int64)
+
+
+def _ranks(frame: pd.DataFrame, rank: int) -> NDArray[np.int64]:
+    return np.full(len(frame), rank, dtype=np.int64)
+
+
+STEP_COLUMNS = {  # all in us
+    "computing_ms": "Computing",
+    "exposed_communication_ms": "Communication(Not Overlapped)",
+    "overlapped_ms": "Overlapped",
+    "communication_ms": "Communication",
+    "free_ms": "Free",
+    "stage_ms": "Stage",
+    "bubble_ms": "Bubble",
+    "exposed_without_receive_ms": "Communication(Not Overlapped and Exclude Receive)",
+    "preparing_ms": "Preparing",
+}
+
+
+def step_rows(frame: pd.DataFrame, rank: int) -> AscendTables:
+    """The profiler's account of each step; of a cluster's table the rows of single ranks."""
+    of = _ranks(frame, rank)
+    if "Type" in frame and "Index" in frame:
+        frame = frame[(frame["Type"].str.strip() == "rank").to_numpy()].reset_index(drop=True)
+        of = _whole(numbers(frame, "Index"))
+    data: dict[str, Any] = {name: numbers(frame, column, 1e-3) for name, column in STEP_COLUMNS.items()}
+    table = table_of("steps", {"rank": of, "step": _whole(numbers(frame, "Step")), **data})
+    sound = (table["rank"] >= 0) & (table["stage_ms"] > 0)
+    return AscendTables(steps=table[sound.to_numpy()].reset_index(drop=True))
+
+
+RATIOS = {
+    "mac_ratio": ("aic_mac_ratio", "mac_ratio"),
+    "vec_ratio": ("aiv_vec_ratio", "vec_ratio"),
+    "mte1_ratio": ("aic_mte1_ratio", "mte1_ratio"),
+    "fixpipe_ratio": ("aic_fixpipe_ratio", "fixpipe_ratio"),
+}
+# Of the matrix and the vector cores of one kernel the busier counts.
+BUSIER = {
+    "mte2_ratio": ("aic_mte2_ratio", "aiv_mte2_ratio", "mte2_ratio"),
+    "mte3_ratio": ("aiv_mte3_ratio", "mte3_ratio"),
+    "scalar_ratio": ("aic_scalar_ratio", "aiv_scalar_ratio", "scalar_ratio"),
+}
+
+
+def busiest(columns: Mapping[str, NDArray[np.float64]], names: tuple[str, ...], count: int) -> NDArray[np.float64]:
+    """The largest of the named columns that are there, NaN where none is."""
+    own = [columns[name] for name in names if name in columns]
+    return np.fmax.reduce(own) if own else np.full(count, np.nan)
+
+
+def _kernels(frame: pd.DataFrame, rank: int) -> AscendTables:
+    pmu = {column: numbers(frame, column) for column in frame.columns if column.endswith("_ratio")}
+    data: dict[str, Any] = {
+        **{"rank": _ranks(frame, rank), "step": _whole(numbers(frame, "Step Id")), "name": _texts(frame, "Name")},
+        **{"op_type": _texts(frame, "Type"), "core": _texts(frame, "Accelerator Core")},
+        **{"input_shapes": _texts(frame, "Input Shapes"), "input_formats": _texts(frame, "Input Formats")},
+        **{"output_formats": _texts(frame, "Output Formats"), "duration_us": numbers(frame, "Duration(us)")},
+        **{"wait_us": numbers(frame, "Wait Time(us)"), "block_dim": numbers(frame, "Block Dim")},
+        **{name: busiest(pmu, columns, len(frame)) for name, columns in {**RATIOS, **BUSIER}.items()},
+        "cube_utilization_pct": numbers(frame, "cube_utilization(%)"),
+    }
+    table = table_of("kernels", data)
+    return AscendTables(kernels=table[(table["duration_us"] >= 0).to_numpy()].reset_index(drop=True))
+
+
+def _types(frame: pd.DataFrame, rank: int) -> AscendTables:
+    data = {
+        **{"rank": _ranks(frame, rank), "op_type": _texts(frame, "OP Type"), "core": _texts(frame, "Core Type")},
+        **{"count": numbers(frame, "Count"), "total_ms": numbers(frame, "Total Time(us)", 1e-3)},
+    }
+    return AscendTables(operator_types=table_of("operator_types", data))
+
+
+def _calls(frame: pd.DataFrame, rank: int) -> AscendTables:
+    data = {
+        **{"rank": _ranks(frame, rank), "level": _texts(frame, "Level"), "name": _texts(frame, "API Name")},
+        **{"count": numbers(frame, "Count"), "total_ms": numbers(frame, "Time(us)", 1e-3)},
+        "longest_ms": numbers(frame, "Max(us)", 1e-3),
+    }
+    return AscendTables(calls=table_of("calls", data))
+
+
+def _operators(frame: pd.DataFrame, rank: int) -> AscendTables:
+    own = pd.DataFrame(
+        {
+            **{"name": _texts(frame, "Name"), "count": 1.0},
+            "host_ms": numbers(frame, "Host Self Duration(us)", 1e-3),
+            "device_ms": numbers(frame, "Device Self Duration(us)", 1e-3),
+        }
+    )
+    return AscendTables(operators=_by_name("operators", own, rank))
+
+
+def _allocations(frame: pd.DataFrame, rank: int) -> AscendTables:
+    own = pd.DataFrame({"name": _texts(frame, "Name"), "count": 1.0, "size_mb": numbers(frame, "Size(KB)", 1024 / 1e6)})
+    return AscendTables(allocations=_by_name("allocations", own, rank))
+
+
+def _by_name(name: str, frame: pd.DataFrame, rank: int) -> pd.DataFrame:
+    """Sums for each name: a step calls the same operators thousands of times."""
+    summed = frame.groupby("name", sort=True).sum(min_count=1).reset_index()
+    return table_of(name, {"rank": _ranks(summed, rank), **{column: summed[column] for column in summed.columns}})
+
+
+MIB_IN_MB = (1 << 20) / 1e6  # the profiler's MB are 2^20 bytes here
+
+
+def _memory(frame: pd.DataFrame, rank: int) -> AscendTables:
+    data = {
+        **{"rank": _ranks(frame, rank), "component": _texts(frame, "Component")},
+        "allocated_mb": numbers(frame, "Total Allocated(MB)", MIB_IN_MB),
+        "reserved_mb": numbers(frame, "Total Reserved(MB)", MIB_IN_MB),
+    }
+    return AscendTables(memory=table_of("memory", data))
+
+
+def _modules(frame: pd.DataFrame, rank: int) -> AscendTables:
+    own = pd.DataFrame(
+        {"component": _texts(frame, "Component"), "reserved_mb": numbers(frame, "Total Reserved(MB)", MIB_IN_MB)}
+    )
+    most = own.groupby("component", sort=True)["reserved_mb"].max().reset_index()
+    data = {"rank": _ranks(most, rank), "component": most["component"], "reserved_mb": most["reserved_mb"]}
+    return AscendTables(modules=table_of("modules", data))
+
+
+def _caches(frame: pd.DataFrame, rank: int) -> AscendTables:
+    data = {
+        **{"rank": _ranks(frame, rank), "name": _texts(frame, "Op Name")},
+        **{"hit_rate": numbers(frame, "Hit Rate"), "victim_rate": numbers(frame, "Victim Rate")},
+    }
+    return AscendTables(caches=table_of("caches", data))
+
+
+def _host_operators(frame: pd.DataFrame, rank: int) -> AscendTables:
+    own = pd.DataFrame(
+        {
+            **{"name": _texts(frame, "Node"), "count": 1.0, "compute_ms": numbers(frame, "Compute_time(us)", 1e-3)},
+            "total_ms": numbers(frame, "Total_time(us)" if "Total_time(us)" in frame else "Task_time(us)", 1e-3),
+        }
+    )
+    return AscendTables(host_operators=_by_name("host_operators", own, rank))
+
+
+# The first whose marks are all there: the longer lists come first.
+TABLES: tuple[CsvTable, ...] = (
+    CsvTable("step_trace_time", frozenset(("Computing", "Communication(Not Overlapped)", "Free", "Stage")), step_rows),
+    CsvTable("kernel_details", frozenset(("Name", "Type", "Start Time(us)", "Duration(us)")), _kernels),
+    CsvTable("op_statistic", frozenset(("OP Type", "Count", "Total Time(us)")), _types),
+    CsvTable("api_statistic", frozenset(("API Name", "Time(us)", "Count")), _calls),
+    CsvTable("operator_details", frozenset(("Name", "Host Self Duration(us)")), _operators),
+    CsvTable("operator_memory", frozenset(("Name", "Size(KB)", "Allocation Time(us)")), _allocations),
+    CsvTable("memory_record", frozenset(("Component", "Timestamp(us)", "Total Allocated(MB)")), _memory),
+    CsvTable("npu_module_mem", frozenset(("Component", "Timestamp(us)", "Total Reserved(MB)")), _modules),
+    CsvTable("l2_cache", frozenset(("Task Id", "Hit Rate", "Victim Rate")), _caches),
+    CsvTable("data_preprocess", frozenset(("Node", "Compute_time(us)")), _host_operators),
+)

@@ -1,0 +1,130 @@
+"""SQLite files of others: opened read-only, without locks or journals, and read with a bound on time and memory."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import InputError
+from tools.sources.plain_files import open_plain
+
+MAGIC = b"SQLite format 3\x00"
+MOST_SECONDS = 300.0  # for all of one file
+MOST_VALUE_BYTES = 16 << 20  # of one text; a row of a profiler has some hundred
+MOST_ROWS = 1 << 27
+STEPS = 100_000  # of SQLite's machine between two looks at the clock
+AT_ONCE = 65_536  # rows
+
+
+def is_sqlite(path: Path) -> bool:
+    """Whether the file begins as SQLite files do; False where it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+class Database:
+    """The plain tables of a file: no views, virtual tables or extensions, which would run what others wrote."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        rows = self._rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        plain = [str(name) for name, sql in rows if str(sql).lstrip().upper().startswith("CREATE TABLE")]
+        self.columns: dict[str, tuple[str, ...]] = {name: self._columns(name) for name in plain}
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is a table with these columns."""
+        return table in self.columns and set(columns) <= set(self.columns[table])
+
+    def table(self, table: str, *columns: str) -> dict[str, list[object]]:
+        """The columns of a table as lists, in the order of its rows; one that it lacks is of None.
+
+        No table, no columns: then there are no rows. Raises InputError where it cannot be read.
+        """
+        have = self.columns.get(table, ())
+        found: dict[str, list[object]] = {name: [] for name in columns}
+        own = [name for name in columns if name in have]
+        if not own:
+            return found
+        names = ", ".join(_quoted(name) for name in own)
+        for rows in self._pieces(f"SELECT {names} FROM {_quoted(table)}"):
+            for name, values in zip(own, zip(*rows, strict=True), strict=True):
+                found[name] += values
+        count = len(found[own[0]])
+        return {name: found[name] if name in own else [None] * count for name in columns}
+
+    def _columns(self, table: str) -> tuple[str, ...]:
+        return tuple(str(row[1]) for row in self._rows(f"PRAGMA table_info({_quoted(table)})"))
+
+    def _rows(self, query: str) -> list[tuple[object, ...]]:
+        return [row for rows in self._pieces(query) for row in rows]
+
+    def _pieces(self, query: str) -> Iterator[list[tuple[object, ...]]]:
+        count = 0
+        try:
+            cursor = self._connection.execute(query)
+            while rows := cursor.fetchmany(AT_ONCE):
+                count += len(rows)
+                if count > MOST_ROWS:
+                    raise InputError(f"{self.path}: a table has more than {MOST_ROWS} rows; export fewer steps")
+                yield rows
+        except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            raise InputError(f"{self.path}: cannot be read as SQLite ({error}); copy or export it again") from error
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Database]:
+    """The database in a file; raises InputError where it is none or is damaged."""
+    if not is_sqlite(path):
+        raise InputError(f"{path}: is no SQLite file")
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    begun = time.monotonic()
+    try:
+        connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: cannot be opened as SQLite ({error})") from error
+    try:
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
+        connection.set_progress_handler(lambda: time.monotonic() - begun > MOST_SECONDS, STEPS)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        yield Database(path, connection)
+    except sqlite3.Error as error:
+        raise InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again") from error
+    finally:
+        connection.close()
+
+
+def whole_numbers(values: Sequence[object], absent: int = -1) -> NDArray[np.int64]:
+    """Values as int64, ``absent`` for what is no whole number; times are written as texts by some tools."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind == "i":
+            return array.astype(np.int64)
+    except (ValueError, OverflowError):
+        pass
+    return np.array([_whole(value, absent) for value in values], dtype=np.int64)
+
+
+def _whole(value: object, absent: int) -> int:
+    if not isinstance(value, int | float | str):
+        return absent
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        return absent
+    return number if abs(number) < 2**62 else absent
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
