@@ -12,7 +12,7 @@ from tools.sources.monitor.source import MONITOR
 from tools.sources.step_log import STEP_LOG
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE)
-RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG, ASCEND_TABLES, JOB_LOG)
+RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG)
 START_BYTES = 64
 
 

@@ -1,16 +1,13 @@
-"""SQLite files of others: opened read-only, without locks or journals, and read with a bound on time and memory."""
+"""SQLite files of others: opened read-only, without locks or journals, read with a bound on time and memory."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tools.errors import InputError
 from tools.sources.plain_files import open_plain
@@ -103,27 +100,6 @@ def open_database(path: Path) -> Iterator[Database]:
         raise InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again") from error
     finally:
         connection.close()
-
-
-def whole_numbers(values: Sequence[object], absent: int = -1) -> NDArray[np.int64]:
-    """Values as int64, ``absent`` for what is no whole number; times are written as texts by some tools."""
-    try:
-        array = np.array(values)
-        if array.dtype.kind == "i":
-            return array.astype(np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array([_whole(value, absent) for value in values], dtype=np.int64)
-
-
-def _whole(value: object, absent: int) -> int:
-    if not isinstance(value, int | float | str):
-        return absent
-    try:
-        number = int(value)
-    except (ValueError, OverflowError):
-        return absent
-    return number if abs(number) < 2**62 else absent
 
 
 def _quoted(name: str) -> str:

@@ -17,12 +17,7 @@ from tools.errors import InputError
 from tools.run.ascend import AscendTables, table_of
 from tools.sources.decompress import beginning
 
-HEAD_BYTES = 4_096
 MOST_BYTES = 256 << 20
-MARK = re.compile(
-    rb'\s*\{\s*"(?:step\w*|\(\d[^"]{0,2000}\))"\s*:\s*\{\s*(?:"(?:p2p|collective)"|"(?:step\w*)"\s*:\s*\{)', re.DOTALL
-)
-LARGE_MARK = re.compile(rb'\s*\{\s*"\(\d')  # the ranks of a group may fill the beginning
 STEP = re.compile(r"\d{1,15}")
 TOTAL = "Total Op Info"
 TIMES, BANDWIDTH = "Communication Time Info", "Communication Bandwidth Info"
@@ -35,12 +30,6 @@ TIME_COLUMNS = {
 }
 LINK = re.compile(r"(\d{1,9})-(\d{1,9})\Z")
 Row = dict[str, Any]
-
-
-def is_communication(path: Path) -> bool:
-    """Whether the file begins as these do; raises OSError."""
-    start = bytes(beginning(path, HEAD_BYTES).data)
-    return MARK.match(start) is not None or (LARGE_MARK.match(start) is not None and len(start) == HEAD_BYTES)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import csv
 import io
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,54 +15,28 @@ from numpy.typing import NDArray
 
 from tools.errors import InputError
 from tools.run.ascend import AscendTables, table_of
+from tools.sources.ascend.recognise import BOM, HEAD_BYTES, csv_kind
 from tools.sources.decompress import beginning
 
-HEAD_BYTES = 16_384  # the first line of the widest table has some 1,500
 MOST_BYTES = 512 << 20
-BOM = "\ufeff"
 Texts = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class CsvTable:
-    """One kind of file: the columns that make it known, and what it gives."""
-
-    name: str
-    marks: frozenset[str]
-    read: Callable[[pd.DataFrame, int], AscendTables]
-
-
-def head_of(path: Path) -> tuple[str, ...]:
-    """The columns that the first line names; raises OSError."""
-    text = bytes(beginning(path, HEAD_BYTES).data).decode("utf-8", "replace").removeprefix(BOM)
-    line, _, _ = text.partition("\n")
-    try:
-        row = next(csv.reader([line.rstrip("\r")]), [])
-    except csv.Error:
-        return ()
-    return tuple(column.strip() for column in row)
-
-
-def csv_kind(path: Path) -> CsvTable | None:
-    """The kind of a file, None where it is none of these; raises OSError."""
-    columns = set(head_of(path))
-    return next((each for each in TABLES if each.marks <= columns), None)
 
 
 def read_csv_table(path: Path, rank: int) -> tuple[AscendTables, str]:
     """The rows of a file and a remark on what was left out of it; raises ``InputError`` where it cannot be used."""
     try:
-        kind, content = csv_kind(path), beginning(path, MOST_BYTES)
+        content = beginning(path, MOST_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    data = bytes(content.data)
+    kind = csv_kind(data[:HEAD_BYTES])
     if kind is None:
         raise InputError(f"{path}: is no table of an Ascend profiler: its first line names other columns")
-    data = bytes(content.data)
     whole = data if data.endswith(b"\n") else data[: data.rfind(b"\n") + 1]
     remark = "its last line is not whole and was left out" if len(whole) < len(data) else content.damage
     remark = f"only its first {MOST_BYTES >> 20} MB are read" if content.more else remark
     frame = _frame(path, whole)
-    return kind.read(frame, rank), remark
+    return READERS[kind](frame, rank), remark
 
 
 def _frame(path: Path, data: bytes) -> pd.DataFrame:
@@ -241,16 +214,15 @@ def _host_operators(frame: pd.DataFrame, rank: int) -> AscendTables:
     return AscendTables(host_operators=_by_name("host_operators", own, rank))
 
 
-# The first whose marks are all there: the longer lists come first.
-TABLES: tuple[CsvTable, ...] = (
-    CsvTable("step_trace_time", frozenset(("Computing", "Communication(Not Overlapped)", "Free", "Stage")), step_rows),
-    CsvTable("kernel_details", frozenset(("Name", "Type", "Start Time(us)", "Duration(us)")), _kernels),
-    CsvTable("op_statistic", frozenset(("OP Type", "Count", "Total Time(us)")), _types),
-    CsvTable("api_statistic", frozenset(("API Name", "Time(us)", "Count")), _calls),
-    CsvTable("operator_details", frozenset(("Name", "Host Self Duration(us)")), _operators),
-    CsvTable("operator_memory", frozenset(("Name", "Size(KB)", "Allocation Time(us)")), _allocations),
-    CsvTable("memory_record", frozenset(("Component", "Timestamp(us)", "Total Allocated(MB)")), _memory),
-    CsvTable("npu_module_mem", frozenset(("Component", "Timestamp(us)", "Total Reserved(MB)")), _modules),
-    CsvTable("l2_cache", frozenset(("Task Id", "Hit Rate", "Victim Rate")), _caches),
-    CsvTable("data_preprocess", frozenset(("Node", "Compute_time(us)")), _host_operators),
-)
+READERS: dict[str, Callable[[pd.DataFrame, int], AscendTables]] = {
+    "step_trace_time": step_rows,
+    "kernel_details": _kernels,
+    "op_statistic": _types,
+    "api_statistic": _calls,
+    "operator_details": _operators,
+    "operator_memory": _allocations,
+    "memory_record": _memory,
+    "npu_module_mem": _modules,
+    "l2_cache": _caches,
+    "data_preprocess": _host_operators,
+}

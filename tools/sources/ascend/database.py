@@ -21,12 +21,13 @@ from tools.errors import InputError
 from tools.run.kinds import DETAIL_COLUMNS, EventKind
 from tools.run.model import Device
 from tools.sources.ascend.folder import read_folder, variables_of
+from tools.sources.ascend.numbers import whole_numbers
 from tools.sources.ascend.processes import CANN, GROUP_STREAMS, HARDWARE, inputs_of, task_kind
 from tools.sources.kineto.columns import NO_CONNECTION, Columns
 from tools.sources.kineto.details import HCCL_TYPES, Codes
 from tools.sources.kineto.table import assemble
 from tools.sources.options import LoadOptions
-from tools.sources.sqlite_file import Database, open_database, whole_numbers
+from tools.sources.sqlite_file import Database, open_database
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
 FORMAT = "ascend database"
@@ -42,15 +43,6 @@ MOST_GROUPS = 1024  # of communication, one lane each
 LONGEST_STACK = 64  # frames that are kept of one operator
 
 Numbers = NDArray[np.int64]
-
-
-def holds_timeline(path: Path) -> bool:
-    """Whether the file is such a database; False as well where it cannot be read."""
-    try:
-        with open_database(path) as database:
-            return database.has("STRING_IDS") and (database.has("TASK") or database.has("PYTORCH_API"))
-    except InputError:
-        return False
 
 
 def read_database(path: Path, digest: str, options: LoadOptions) -> TraceFile:

@@ -11,10 +11,10 @@ import pandas as pd
 from tools.run.ascend import AscendTables, table_of
 from tools.sources.ascend.communication import number
 from tools.sources.ascend.csv_tables import BUSIER, RATIOS, STEP_COLUMNS, busiest, step_rows
-from tools.sources.sqlite_file import Database, open_database, whole_numbers
+from tools.sources.ascend.numbers import whole_numbers
+from tools.sources.ascend.recognise import BANDWIDTH, MATRIX, STEPS, TIMES
+from tools.sources.sqlite_file import Database, open_database
 
-STEPS = ("StepTraceTime", "ClusterStepTraceTime")
-TIMES, BANDWIDTH, MATRIX = "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"
 KERNELS, TASKS, UNITS = "COMPUTE_TASK_INFO", "TASK", "TASK_PMU_INFO"
 STEP_TABLE = {
     **{"computing": "Computing", "communication_not_overlapped": "Communication(Not Overlapped)"},
@@ -23,12 +23,6 @@ STEP_TABLE = {
     "communication_not_overlapped_and_exclude_receive": "Communication(Not Overlapped and Exclude Receive)",
 }
 assert set(STEP_COLUMNS.values()) <= set(STEP_TABLE.values())
-
-
-def holds_tables(path: Path) -> bool:
-    """Whether the database has one of the tables; raises InputError where it is none."""
-    with open_database(path) as database:
-        return any(each in database.columns for each in (*STEPS, TIMES, BANDWIDTH, MATRIX))
 
 
 def read_tables(path: Path, rank: int) -> AscendTables:

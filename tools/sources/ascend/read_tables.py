@@ -12,11 +12,12 @@ from tools.run.ascend import COLUMNS, AscendTables, joined
 from tools.run.kinds import ASCEND_FORMAT
 from tools.run.layout import pipeline_stages
 from tools.run.model import Layout, ProcessGroup, Source
-from tools.sources.ascend.communication import is_communication, read_communication
-from tools.sources.ascend.csv_tables import csv_kind, read_csv_table
-from tools.sources.ascend.database import holds_timeline
-from tools.sources.ascend.database_tables import holds_tables, read_kernels, read_tables
+from tools.sources.ascend.communication import read_communication
+from tools.sources.ascend.csv_tables import read_csv_table
+from tools.sources.ascend.database_tables import read_kernels, read_tables
 from tools.sources.ascend.folder import folder_of, read_folder
+from tools.sources.ascend.recognise import HEAD_BYTES, holds_timeline, is_communication
+from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles
 from tools.sources.sqlite_file import is_sqlite
 from tools.sources.trace_file import TraceMetadata
@@ -24,16 +25,6 @@ from tools.sources.trace_file import TraceMetadata
 NAMED_RANK = re.compile(r"rank[_\-.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 AGREE = 0.005  # of a step time: text and database round differently
 COMPARED = ("computing_ms", "exposed_communication_ms", "free_ms", "stage_ms")
-
-
-def is_table(path: Path) -> bool:
-    """Whether the file is one of the tables, by its content; False as well where it cannot be read."""
-    try:
-        if is_sqlite(path):
-            return holds_tables(path) and not holds_timeline(path)
-        return is_communication(path) or csv_kind(path) is not None
-    except (OSError, InputError):
-        return False
 
 
 @dataclass
@@ -89,7 +80,11 @@ def read_ascend(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
 
 def _read(path: Path, rank: int) -> tuple[AscendTables, str]:
     if not is_sqlite(path):
-        return (read_communication(path, rank), "") if is_communication(path) else read_csv_table(path, rank)
+        try:
+            start = bytes(beginning(path, HEAD_BYTES).data)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+        return (read_communication(path, rank), "") if is_communication(start) else read_csv_table(path, rank)
     tables = read_tables(path, rank)
     beside = sorted(each for each in path.parent.glob("*.db") if each != path and not each.is_symlink())
     timeline = next((each for each in beside if holds_timeline(each)), None)

@@ -23,7 +23,7 @@ def _recognises(start: bytes) -> bool:
 
 
 def _holds(path: Path) -> bool:
-    from tools.sources.ascend.database import holds_timeline
+    from tools.sources.ascend.recognise import holds_timeline
 
     return holds_timeline(path)
 
@@ -37,7 +37,7 @@ def _read(path: Readable, digest: str, options: LoadOptions, heard: Heard | None
 
 
 def _is_table(path: Path) -> bool:
-    from tools.sources.ascend.read_tables import is_table
+    from tools.sources.ascend.recognise import is_table
 
     return is_table(path)
 

@@ -22,7 +22,8 @@ from tests.tools.sources.ascend.ascend_files import (
 )
 from tools.errors import InputError
 from tools.run.ascend import COLUMNS, AscendTables
-from tools.sources.ascend.read_tables import is_table, read_ascend
+from tools.sources.ascend.read_tables import read_ascend
+from tools.sources.ascend.recognise import is_table
 from tools.sources.ascend.source import ASCEND_TABLES
 from tools.sources.formats import Anchor, FolderFiles
 from tools.sources.inventory import take_inventory
@@ -90,7 +91,9 @@ def test_rows_of_a_cluster_are_those_of_single_ranks(tmp_path: Path) -> None:
 
 
 def database(output: Path, computing_us: float) -> Path:
-    rows = {"StepTraceTime": [("7", computing_us, 400.0, 50.0, 450.0, 300.0, 1000.0, 0, 400.0, 1.0)]}
+    rows: dict[str, list[tuple[object, ...]]] = {
+        "StepTraceTime": [("7", computing_us, 400.0, 50.0, 450.0, 300.0, 1000.0, 0, 400.0, 1.0)]
+    }
     return write_tables(output / "analysis.db", {"StepTraceTime": STEP_TABLE}, rows)
 
 
