@@ -88,12 +88,18 @@ class Session:
             self._question.answer = new
             return self._diagnosed(emit)
         before = self.request
-        self.request = replace(before, paths=(*before.paths, *new))
+        self._ask_for(replace(before, paths=(*before.paths, *new)))
         try:
             return self._diagnosed(emit)
         except BaseException:
-            self.request = before
+            self._ask_for(before)
             raise
+
+    def _ask_for(self, request: Request) -> None:
+        """Diagnose another request from now on, also after a kill."""
+        self.request = request
+        if self.kept is not None:
+            self.kept.store.set_request(self.kept.session, request)
 
     def skip(self) -> None:
         """Go on without the source that was asked for: the diagnosis is the one without it."""

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_agent.cli.chat import openings
+from hermes_agent.cli.chat import openings, search_garbage_in_short_passes
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.request import Request
 from hermes_agent.tui.app import HermesChat
@@ -59,6 +59,7 @@ async def _beat(gaps: list[float]) -> None:
 
 def main() -> None:
     """Print the figures of the run named on the command line."""
+    search_garbage_in_short_passes()
     found = asyncio.run(blocking(Path(sys.argv[1])))
     over = ", ".join(f"{count} over {limit:g} ms" for limit, count in found.over.items())
     print(f"longest wait {found.longest_ms:.0f} ms ({over}); the diagnosis took {found.diagnosis_s:.1f} s")

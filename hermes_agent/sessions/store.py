@@ -1,8 +1,8 @@
 """Sessions kept between calls: request, turns, what their ids stand for, results of tools and an unfinished diagnosis.
 
-They lie in one SQLite file of the user's own. Every write is a transaction of its own, so that a process that is killed
-loses at most what it was doing. LangGraph's checkpoints of a running diagnosis lie in the same file and go when it is
-finished.
+A session is about one run; those of one conversation belong together. They lie in one SQLite file of the user's own.
+Every write is a transaction of its own, so that a process that is killed loses at most what it was doing. LangGraph's
+checkpoints of a running diagnosis lie in the same file and go when it is finished.
 """
 
 from __future__ import annotations
@@ -61,14 +61,17 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE TABLE IF NOT EXISTS results (
   place INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
   handle TEXT NOT NULL, text TEXT NOT NULL, UNIQUE(session, handle));
+CREATE TABLE IF NOT EXISTS conversations (
+  session TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE, conversation TEXT NOT NULL);
 """
+CONVERSATION = "COALESCE((SELECT conversation FROM conversations WHERE session = sessions.id), sessions.id)"
 
 
 RECORD: TypeAdapter[CitedRecord] = TypeAdapter(CitedRecord)
 
 
 class SessionRow(Record):
-    """One session of the list, with the number of its turns."""
+    """One conversation of the list: the id of its first session, its runs in the order of opening, its turns."""
 
     id: str
     title: str
@@ -92,6 +95,20 @@ class StoredSession:
     pending: str
     records: tuple[CitedRecord, ...] = ()  # what its ids stand for
     results: Mapping[str, str] = field(default_factory=dict)  # texts of tools by handle
+    places: tuple[int, ...] = ()  # of the turns among those of all sessions
+
+
+@dataclass(frozen=True)
+class StoredConversation:
+    """The sessions of a conversation in the order of opening; ``front`` is the one used last.
+
+    ``said``: all turns in the order in which they were asked, each with the id of its session.
+    """
+
+    id: str
+    sessions: tuple[StoredSession, ...]
+    front: str
+    said: tuple[tuple[str, Turn], ...]
 
 
 class SessionStore:
@@ -106,8 +123,8 @@ class SessionStore:
         with self._named_failures():
             self._connection = self._connected()
 
-    def new(self, request: Request, title: str = "") -> str:
-        """Keep a new session; returns its id."""
+    def new(self, request: Request, title: str = "", conversation: str = "") -> str:
+        """Keep a new session, of a conversation that there is already or of one of its own; returns its id."""
         identifier, now = secrets.token_hex(4), _now()
         stored = StoredRequest.of(request).model_dump_json()
         title = printable(title or ", ".join(path.name or str(path) for path in request.paths), LONGEST_TITLE)
@@ -116,34 +133,36 @@ class SessionStore:
                 "INSERT INTO sessions (id, title, request, started, last_used) VALUES (?, ?, ?, ?, ?)",
                 (identifier, title, stored, now, now),
             )
+            if conversation:
+                connection.execute("INSERT INTO conversations VALUES (?, ?)", (identifier, conversation))
             rows = connection.execute(
                 "SELECT id FROM sessions WHERE id != ? ORDER BY last_used DESC, started DESC LIMIT -1 OFFSET ?",
                 (identifier, MOST_SESSIONS - 1),
             )
             for (old,) in rows.fetchall():
-                connection.execute("DELETE FROM sessions WHERE id = ?", (old,))
-                self._drop_checkpoints(connection, old)
+                self._drop(connection, old)
         return identifier
 
+    def forget(self, identifier: str) -> None:
+        """Drop a session, whose run could not be opened."""
+        with self._writing() as connection:
+            self._drop(connection, identifier)
+
     def sessions(self) -> list[SessionRow]:
-        """All sessions, the one used last first."""
+        """All conversations, the one used last first."""
         with self._reading() as connection:
             rows = connection.execute(
-                "SELECT id, title, request, started, last_used, (SELECT count(*) FROM turns WHERE session = id)"
-                " FROM sessions ORDER BY last_used DESC, started DESC LIMIT ?",
+                "SELECT id, title, request, started, last_used, (SELECT count(*) FROM turns WHERE session = id),"
+                f" {CONVERSATION} FROM sessions ORDER BY started LIMIT ?",
                 (MOST_SESSIONS,),
             ).fetchall()
-            return [
-                SessionRow(
-                    id=identifier,
-                    title=title,
-                    paths=StoredRequest.model_validate_json(request).paths,
-                    started=started,
-                    last_used=used,
-                    turns=turns,
-                )
-                for identifier, title, request, started, used, turns in rows
-            ]
+            found: dict[str, SessionRow] = {}
+            for identifier, title, request, started, used, turns, conversation in rows:
+                paths = StoredRequest.model_validate_json(request).paths
+                row = SessionRow(id=identifier, title=title, paths=paths, started=started, last_used=used, turns=turns)
+                first = found.get(conversation)
+                found[conversation] = row if first is None else _together(first, row)
+            return sorted(found.values(), key=lambda row: (row.last_used, row.started), reverse=True)
 
     def add_turn(self, identifier: str, turn: Turn) -> None:
         """Keep a turn of a session."""
@@ -206,7 +225,7 @@ class SessionStore:
         with self._writing() as connection:
             title, request, pending = self._known(connection, identifier)
             turns = connection.execute(
-                "SELECT turn FROM turns WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_TURNS)
+                "SELECT place, turn FROM turns WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_TURNS)
             ).fetchall()
             records = connection.execute(
                 "SELECT record FROM records WHERE session = ? ORDER BY place LIMIT ?", (identifier, MOST_RECORDS)
@@ -218,13 +237,31 @@ class SessionStore:
                 id=identifier,
                 title=title,
                 request=StoredRequest.model_validate_json(request).request(self.cache_dir),
-                turns=tuple(Turn.model_validate_json(turn) for (turn,) in turns),
+                turns=tuple(Turn.model_validate_json(turn) for _, turn in turns),
                 pending=pending,
                 records=tuple(RECORD.validate_json(record) for (record,) in records),
                 results=dict(results),
+                places=tuple(place for place, _ in turns),
             )
             connection.execute("UPDATE sessions SET last_used = ? WHERE id = ?", (_now(), identifier))
             return session
+
+    def conversation(self, identifier: str) -> StoredConversation:
+        """Return the conversation that a session belongs to; raises UsageError where there is none of that id."""
+        with self._reading() as connection:
+            self._known(connection, identifier)
+            of_one = "SELECT conversation FROM (SELECT id, {0} AS conversation FROM sessions) WHERE id = ?"
+            (name,) = connection.execute(of_one.format(CONVERSATION), (identifier,)).fetchone()
+            rows = connection.execute(
+                f"SELECT id, last_used FROM sessions WHERE {CONVERSATION} = ? ORDER BY started", (name,)
+            ).fetchall()
+        front = max(rows, key=lambda row: str(row[1]))[0]
+        opened = {each: self.open(each) for each, _ in sorted(rows, key=lambda row: row[0] == front)}
+        sessions = tuple(opened[each] for each, _ in rows)
+        said = {
+            place: (each.id, turn) for each in sessions for place, turn in zip(each.places, each.turns, strict=True)
+        }
+        return StoredConversation(name, sessions, front, tuple(said[place] for place in sorted(said)))
 
     def set_pending(self, identifier: str, pending: str) -> None:
         """Keep what the session's diagnosis waits for; "" ends it, and its checkpoints go."""
@@ -256,6 +293,10 @@ class SessionStore:
         if row is None:
             raise UsageError(f"there is no session {printable(identifier, 40)}; `hermes-dx chat --resume` lists them")
         return str(row[0]), str(row[1]), str(row[2])
+
+    def _drop(self, connection: sqlite3.Connection, identifier: str) -> None:
+        connection.execute("DELETE FROM sessions WHERE id = ?", (identifier,))
+        self._drop_checkpoints(connection, identifier)
 
     def _drop_checkpoints(self, connection: sqlite3.Connection, identifier: str) -> None:
         present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -298,6 +339,17 @@ class SessionStore:
             reason = "its content is not what was stored" if isinstance(error, ValidationError) else error
             text = f"{self.path}: sessions cannot be kept or read there ({printable(str(reason), 120)}); "
             raise InputError(f"{text}move the file away to begin with none") from error
+
+
+def _together(first: SessionRow, other: SessionRow) -> SessionRow:
+    """The row of a conversation with one more of its runs."""
+    changes = {
+        "title": f"{first.title}, {other.title}",
+        "paths": [*first.paths, *other.paths],
+        "last_used": max(first.last_used, other.last_used),
+        "turns": first.turns + other.turns,
+    }
+    return first.model_copy(update=changes)
 
 
 def _bounded(record: CitedRecord) -> str:

@@ -112,15 +112,17 @@ class Controller:
         name = self.name_for(title)
 
         def act(emit: Emit, cancelled: Cancelled) -> Opened:
-            session = opener()
+            session, kept = opener(), ""
             try:
                 kept = self.kept.memory.begin(session.request, title)
                 session.kept = self.kept.memory.steps(kept)
                 diagnosis = session.diagnose(emit)
                 self.kept.memory.add(kept, session)
                 return Opened(session, diagnosis, kept)
-            except BaseException:
+            except BaseException as error:
                 session.close()
+                if isinstance(error, HermesError):
+                    self.kept.memory.forget(kept)
                 raise
 
         def done(opened: Opened) -> None:
@@ -225,6 +227,10 @@ class Controller:
         self._held.append(Held(opening, text, act))
         self._app.conversation.say(f"{opening.title.capitalize()} comes first; this is then about that run.")
         return True
+
+    def hold_until(self, before: Job[Any], opening: Job[Any]) -> None:
+        """Let what waits for one job wait for another, which goes on with its work."""
+        self._held = [replace(each, opening=opening) if each.opening is before else each for each in self._held]
 
     def _release(self, opening: Job[Any], opened: bool) -> None:
         """Act on what was typed while a run was opened, about that run and no other."""

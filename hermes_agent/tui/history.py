@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_agent.evidence.session_ids import CitedRecord
     from hermes_agent.model.request import Request
     from hermes_agent.model.turn import ToolCallRecord, Turn
-    from hermes_agent.sessions.store import SessionRow, StoredSession
+    from hermes_agent.sessions.store import SessionRow, StoredConversation
     from hermes_agent.tui.work import ChatSession
     from hermes_agent.workflow.way import Kept
 
@@ -28,11 +28,14 @@ SPAN_OR_MARKUP = re.compile(rf"`[^`\n]*`|{MARKUP.pattern}")
 class Store(Protocol):
     """The sessions kept between calls; every method raises InputError where the file cannot be used."""
 
-    def new(self, request: Request, title: str = "") -> str:
-        """Keep a new session; return its id."""
+    def new(self, request: Request, title: str = "", conversation: str = "") -> str:
+        """Keep a new session, of a conversation or of one of its own; return its id."""
+
+    def forget(self, identifier: str) -> None:
+        """Drop a session."""
 
     def sessions(self) -> list[SessionRow]:
-        """Return all sessions, the one used last first."""
+        """Return all conversations, the one used last first."""
 
     def add_turn(self, identifier: str, turn: Turn) -> None:
         """Keep a turn of a session."""
@@ -40,8 +43,8 @@ class Store(Protocol):
     def keep(self, identifier: str, records: Iterable[CitedRecord], results: Mapping[str, str]) -> None:
         """Keep what ids stand for and results of tools by handle."""
 
-    def open(self, identifier: str) -> StoredSession:
-        """Return a session as it was left; raises UsageError where there is none of that id."""
+    def conversation(self, identifier: str) -> StoredConversation:
+        """Return the conversation of a session as it was left; raises UsageError where there is none of that id."""
 
 
 OpenStore = Callable[[], Store]
@@ -57,6 +60,7 @@ class Memory:
         self._opener = opener
         self._store: Store | None = None
         self._problems: list[str] = []
+        self._conversation = ""  # that runs are opened in
 
     @property
     def kept(self) -> bool:
@@ -64,12 +68,24 @@ class Memory:
         return self._opener is not None
 
     def begin(self, request: Request, title: str) -> str:
-        """Keep a new session; return its id, "" where it cannot be kept."""
+        """Keep a new session of the present conversation; return its id, "" where it cannot be kept."""
+        if self._opener is None:
+            return ""
         try:
-            return "" if self._opener is None else self._opened().new(request, title)
+            identifier = self._opened().new(request, title, self._conversation)
         except InputError as error:
             self._give_up(error)
             return ""
+        self._conversation = self._conversation or identifier
+        return identifier
+
+    def forget(self, identifier: str) -> None:
+        """Drop a session whose run could not be opened."""
+        if identifier and self._opener is not None:
+            try:
+                self._opened().forget(identifier)
+            except HermesError as error:
+                self._give_up(error)
 
     def add(self, identifier: str, session: ChatSession, turn: Turn | None = None) -> None:
         """Keep a turn of a session that is kept, what its ids stand for and the results of its tools."""
@@ -91,12 +107,14 @@ class Memory:
         return Kept(self._store, identifier) if identifier and isinstance(self._store, SessionStore) else None
 
     def sessions(self) -> list[SessionRow]:
-        """Return the kept sessions; raises UsageError where none are kept, InputError for a damaged file."""
+        """Return the kept conversations; raises UsageError where none are kept, InputError for a damaged file."""
         return self._opened().sessions()
 
-    def open(self, identifier: str) -> StoredSession:
-        """Return a kept session as it was left; raises UsageError and InputError."""
-        return self._opened().open(identifier)
+    def conversation(self, identifier: str) -> StoredConversation:
+        """Return a kept conversation, which goes on from now on; raises UsageError and InputError."""
+        found = self._opened().conversation(identifier)
+        self._conversation = found.id
+        return found
 
     def problems(self) -> list[str]:
         """Return the sentences that were not shown yet."""

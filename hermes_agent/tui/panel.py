@@ -42,6 +42,7 @@ HYPOTHESIS_STYLES = {
     "refuted": "$text-success",
     "untestable": MUTED,
 }
+BATCH_S = 0.05
 STATE_STYLES = {"done": "$text-success", "running": "$text-accent bold", "waiting": MUTED}
 
 
@@ -171,6 +172,8 @@ class SidePanel(Vertical):
         self._causes = Static(id="ranked")
         self._hypotheses = Static(id="considered")
         self._findings = VerticalScroll(self._causes, self._hypotheses, id="findings", can_focus=False)
+        self._progress = Progress()
+        self._waits = False  # something new is drawn soon
 
     def compose(self) -> ComposeResult:
         """Draw the two parts, each scrolling."""
@@ -178,7 +181,16 @@ class SidePanel(Vertical):
         yield self._findings
 
     def draw(self, progress: Progress) -> None:
-        """Show the progress of the diagnosis."""
+        """Show the progress of the diagnosis; checks that end shortly after each other are drawn at once."""
+        self._progress = progress
+        if not self.is_mounted:
+            self._draw()
+        elif not self._waits:
+            self._waits = True
+            self.set_timer(BATCH_S, self._draw)
+
+    def _draw(self) -> None:
+        self._waits, progress = False, self._progress
         self._hierarchy.update(hierarchy(progress, self._glyphs))
         self._causes.update(ranked(progress))
         self._hypotheses.update(considered(progress, self._glyphs))

@@ -19,7 +19,9 @@ from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.evidence_lookup import OF_EARLIER
 from hermes_agent.session import Cancelled, Session
+from hermes_agent.sessions.store import SessionStore
 from hermes_agent.statements.question import earlier_turns
+from hermes_agent.workflow.way import Kept
 from tools.errors import InputError, UsageError
 
 
@@ -282,3 +284,24 @@ def record(identifier: str) -> EvidenceRecord:
     return EvidenceRecord.model_validate(
         {"id": identifier, "metric": "m", "arguments": {}, "value": 52.0, "unit": "ms"} | scope
     )
+
+
+def test_a_source_attached_unasked_outlives_a_kill_and_goes_with_an_interrupted_diagnosis(tmp_path: Path) -> None:
+    log, request = tmp_path / "rank1.log", Request(paths=(demo_run(),), cache_dir=tmp_path / "cache")
+    log.touch()
+    store = SessionStore(tmp_path)
+    kept = Kept(store, store.new(request))
+    seen: list[tuple[Path, ...]] = []
+
+    def interrupt(event: Event) -> None:
+        seen.append(store.open(kept.session).request.paths)  # what another process would find after a kill
+        raise KeyboardInterrupt
+
+    with Session(request, Settings(cache_dir=tmp_path / "cache")) as session:
+        session.kept = kept
+        with pytest.raises(KeyboardInterrupt):
+            session.attach((log,), interrupt)
+        assert session.request.paths == (demo_run(),)
+    assert seen == [(demo_run().absolute(), log)]
+    assert store.open(kept.session).request.paths == (demo_run().absolute(),)
+    store.close()

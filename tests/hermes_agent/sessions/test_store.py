@@ -49,6 +49,33 @@ def test_the_list_begins_with_the_session_used_last(tmp_path: Path) -> None:
     assert [row.title for row in store.sessions()] == ["a", "b"]
 
 
+def test_sessions_of_one_conversation_are_one_line_and_open_together(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    before = store.new(Request((tmp_path / "before",)), "before")
+    alone = store.new(Request((tmp_path / "alone",)), "alone")
+    after = store.new(Request((tmp_path / "after",)), "after", conversation=before)
+    gone = store.new(Request((tmp_path / "gone",)), "gone", conversation=before)
+    for session, question in ((before, "1"), (after, "2"), (alone, "other"), (before, "3")):
+        store.add_turn(session, Turn(question=question, answer=""))
+    store.forget(gone)
+    together, other = store.sessions()
+    assert (together.id, together.title, together.turns) == (before, "before, after", 3)
+    assert together.paths == [str(tmp_path / "before"), str(tmp_path / "after")]
+    assert (other.id, other.turns) == (alone, 1)
+    for named in (after, before, before):
+        found = store.conversation(named)
+        assert (found.id, found.front) == (before, before)
+        assert [each.title for each in found.sessions] == ["before", "after"]
+        assert [(session, turn.question) for session, turn in found.said] == [
+            (before, "1"),
+            (after, "2"),
+            (before, "3"),
+        ]
+    assert [turn.question for _, turn in store.conversation(alone).said] == ["other"]
+    with pytest.raises(UsageError, match="there is no session"):
+        store.conversation(gone)
+
+
 def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_SESSIONS", 2)
     monkeypatch.setattr(module, "MOST_TURNS", 3)

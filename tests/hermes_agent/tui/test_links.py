@@ -14,13 +14,15 @@ from textual.widgets import Static
 from hermes_agent.locations.places import Place
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit, ToolCalled
+from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.session import Shown
+from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolLine
 from hermes_agent.tui.screens import EvidenceScreen, ResultScreen
 from hermes_agent.tui.work import ChatSession
-from tests.hermes_agent.tui.driving import WIDE, idle, typed
+from tests.hermes_agent.tui.driving import WIDE, idle, said, typed
 from tests.hermes_agent.tui.fake_session import FakeSession, openings
 
 
@@ -46,7 +48,10 @@ class OwnFigures(FakeSession):
 
 def two_runs(folder: Path) -> tuple[HermesChat, dict[str, OwnFigures]]:
     """A chat that opens ``before/run`` and ``after/run``, which have the same name and different figures."""
-    runs = {"before": OwnFigures(e2_ms=60.0), "after": OwnFigures(e2_ms=7.0)}
+    runs = {
+        name: OwnFigures(e2_ms=ms, request=Request(paths=(Path(name),)))
+        for name, ms in (("before", 60.0), ("after", 7.0))
+    }
     for name in runs:
         (folder / name / "run").mkdir(parents=True)
 
@@ -155,6 +160,43 @@ async def test_runs_of_one_name_that_are_opened_at_once_get_names_of_their_own(t
             "run-2": runs["after"],
         }
         assert not runs["before"].closed
+
+
+async def test_a_conversation_about_two_runs_is_kept_as_one_and_opened_as_it_was(tmp_path: Path) -> None:
+    app, runs = two_runs(tmp_path)
+    ways = replace(app.openings, store=lambda: SessionStore(tmp_path / "cache"))
+    app = HermesChat(lambda: ways, clock=lambda: 0.0)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        for line in (f"/open {tmp_path / 'before' / 'run'}", f"/open {tmp_path / 'after' / 'run'}", "and then?"):
+            await typed(pilot, line)
+        await typed(pilot, f"/open {tmp_path / 'nothing'}")
+        await typed(pilot, "@run why?")
+    (row,) = SessionStore(tmp_path / "cache").sessions()
+    assert (row.title, row.turns) == ("run, run", 2)
+    opened: list[ChatSession] = []
+
+    def again(request: Request) -> ChatSession:
+        opened.append(replace(runs[request.paths[0].name], request=request))
+        return opened[-1]
+
+    ways = replace(ways, request=again, resume=row.id)
+    app = HermesChat(lambda: ways, clock=lambda: 0.0)
+    async with app.run_test(size=WIDE) as pilot:
+        app.prompt.fill("which rank?")  # typed while the runs are opened: about the one in front
+        await pilot.press("enter")
+        await idle(pilot)
+        assert [run.session for run in app.controller.runs.open.values()] == opened
+        assert app.controller.runs.current.name == "run"
+        after, before, asked = app.query(AnswerMessage)
+        assert (after.about, before.about, asked.about) == ("run-2", "run", "run")
+        assert await opened_by(next(actions(after)), pilot) == "@run-2: E2 is 7.0 ms"
+        assert await opened_by(next(actions(before)), pilot) == "@run: E2 is 60.0 ms"
+        assert "Resumed the session" in said(app)
+        assert said(app).index("@run-2 and then?") < said(app).index("@run why?")
+        await typed(pilot, f"/sessions {row.id}")
+        assert len(app.query(AnswerMessage)) == 3
+        assert len(opened) == 2
 
 
 async def test_what_is_about_no_run_links_to_none(tmp_path: Path) -> None:
