@@ -147,7 +147,8 @@ def forward_rows(view: RankProfile, rows: Rows) -> Rows:
 
 def _phase(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[str]]:
     """Data: in the loader's span. Backward: in a node of the backward, or between them on autograd's own thread.
-    Optimizer: in its span. Forward: other work of a training thread before the step's last backward node starts."""
+    Optimizer: in its span, behind the backward of a closure that it calls. Forward: other work of a training thread
+    before the step's last backward node starts."""
     base = launching_rows(profile, view.rank.rank)[rows]
     nodes = backward_nodes(view)
     codes = np.full(len(rows), PHASES.index("other"), dtype=np.int64)
@@ -160,10 +161,33 @@ def _phase(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[
         before = view.step_of(base) >= 0
     codes[(base >= 0) & view.on_training_thread[base] & before] = PHASES.index("forward")
     codes[(base >= 0) & np.isin(view.track[base], _autograd_tracks(view, nodes))] = PHASES.index("backward")
-    spans = {"data": view.loader_rows, "backward": nodes, "optimizer": np.flatnonzero(view.named("optimizer"))}
-    for phase, candidates in spans.items():
+    for phase, candidates in {"data": view.loader_rows, "backward": nodes}.items():
         codes[innermost(view, base, candidates) >= 0] = PHASES.index(phase)
+    span = innermost(view, base, optimizer_spans(view))
+    own = (span >= 0) & (view.start[base] >= closure_ends(view, np.maximum(span, 0)))
+    codes[own] = PHASES.index("optimizer")
     return codes, [UNSPLIT if phase == "forward" and not len(nodes) else phase for phase in PHASES]
+
+
+def optimizer_spans(view: RankProfile) -> Rows:
+    """Rows of the spans around an optimizer's calls."""
+    return np.flatnonzero(view.named("optimizer"))
+
+
+def closure_ends(view: RankProfile, spans: Rows) -> Rows:
+    """For each span the end of the last backward node that starts in it, on whatever thread, or its own start.
+
+    An optimizer that is given a closure computes loss and gradients inside of its step, as Lightning has it do.
+    """
+    nodes = backward_nodes(view)
+    nodes = nodes[np.argsort(view.start[nodes], kind="stable")]
+    first = np.searchsorted(view.start[nodes], view.start[spans])
+    behind = np.searchsorted(view.start[nodes], view.end[spans])
+    if not len(nodes):
+        return view.start[spans]
+    latest = np.maximum.accumulate(view.end[nodes])[np.maximum(behind - 1, 0)]
+    inside = np.minimum(latest, view.end[spans])
+    return np.where(behind > first, inside, view.start[spans])
 
 
 def _autograd_tracks(view: RankProfile, nodes: Rows) -> Rows:

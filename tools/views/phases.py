@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge
 from tools.run.events import EventKind
 from tools.views.collectives import collectives
-from tools.views.event_labels import PHASES, backward_nodes, labels
+from tools.views.event_labels import PHASES, backward_nodes, closure_ends, labels, optimizer_spans
 from tools.views.profile import Profile, memoized
 
 
@@ -28,7 +28,8 @@ def host_phases(profile: Profile, rank: int) -> Mapping[str, IntervalSet]:
     """For each phase the moments in which a thread of the host works in it: operators, calls, spans of the phase."""
     view = profile.rank(rank)
     work = (view.kind == EventKind.OPERATOR) | (view.kind == EventKind.RUNTIME)
-    work |= view.named("optimizer")
+    spans = optimizer_spans(view)
+    work[spans[closure_ends(view, spans) == view.start[spans]]] = True  # others hold forward and backward as well
     work[view.loader_rows] = True
     rows = np.flatnonzero(work & ~view.named("communication_span") & (view.end > view.start))
     return _by_phase(profile, rank, rows)

@@ -122,6 +122,32 @@ def test_phases_are_not_separated_without_nodes_of_the_backward() -> None:
     assert {row.model_dump()["name"]: row.model_dump()["device_ms"] for row in result.rows}["forward"] == 0.0
 
 
+def test_a_closure_inside_of_the_optimizers_step_is_no_optimizer() -> None:
+    """As Lightning calls it: the step's loss and gradients are computed within `Optimizer.step`."""
+    rank = RankBuilder(device=None)
+    rank.annotation("Optimizer.step#AdamW.step", 10, 80)
+    rank.annotation("Optimizer.zero_grad#AdamW.zero_grad", 12, 3)
+    rank.operator("aten::zero_", 13, 1)
+    rank.operator("aten::mm", 20, 15)
+    rank.operator("autograd::engine::evaluate_function: MmBackward0", 40, 25)
+    rank.operator("aten::mm", 42, 20)
+    rank.operator("aten::_foreach_addcmul_", 70, 9)
+    rank.step(0, 0, 100)
+    rank.annotation("Optimizer.step#AdamW.step", 160, 20)
+    rank.operator("aten::mm", 110, 12)
+    rank.operator("autograd::engine::evaluate_function: MmBackward0", 130, 25)
+    rank.operator("aten::_foreach_addcmul_", 170, 6)
+    rank.step(1, 100, 200)
+    context = RunContext(profile_of(rank))
+    for step, expected in ((0, (15, 25, 9)), (1, (12, 25, 20))):
+        result = BY_NAME["phases"].call(context, {"rank": 0, "step": step})
+        host_us = {row.model_dump()["name"]: 1e3 * row.model_dump()["host_ms"] for row in result.rows}
+        forward, backward, optimizer = expected
+        assert host_us["forward"] == pytest.approx(forward)
+        assert host_us["backward"] == pytest.approx(backward)
+        assert host_us["optimizer"] == pytest.approx(optimizer + (3 if step == 0 else 0))
+
+
 def test_the_worst_shape_of_a_matrix_multiplication() -> None:
     worst, best = rows(ask("find_events", rank=0, group_by="shape", sort="rate"))[:2]
     assert worst["name"].startswith("aten::mm [[8, 16], [16, 32]]")
