@@ -246,12 +246,17 @@ def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> 
     return _on_path(profile, value, lambda: _path_rows(profile, family, number), f"critical path, {family}", number)
 
 
-@metric("ms", "step time covered by the critical path", "How long are the steps on the critical path?")
+@metric("ms", "length of the critical path per step", "How long is the critical path of a step?")
 def critical_path_step_ms(profile: Profile) -> Measurement:
-    """Mean time of the steps that the critical path covers: the slowest rank's wall time."""
-    window = unchanged(profile).graph.window
-    steps = pd.DataFrame({"number": window.steps, "step_ms": window.step_ms})
-    return _on_path(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
+    """Mean length of the path inside the steps of the rank where it ends: what its families add up to.
+
+    The steps of that rank, without what drains behind the last one; the slowest rank's mean step may be longer.
+    """
+    path = critical_path(profile)
+    steps = profile.rank(path.rank).steps
+    steps = steps[steps["number"].isin(path.steps)].reset_index(drop=True)
+    value = sum(path.ms().values())
+    return _on_path(profile, value, lambda: steps, f"steps of rank {path.rank} on the critical path", None)
 
 
 @metric("ms", "unexplained idle time on the critical path", "How much of the path is unexplained?")

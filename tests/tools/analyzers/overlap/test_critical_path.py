@@ -39,6 +39,25 @@ def test_it_names_each_familys_time_on_the_path_and_what_it_would_give_back() ->
     assert idle.facts[0].value == pytest.approx(0.003, abs=0.001)
 
 
+def test_the_families_add_up_to_the_path_of_the_rank_where_it_ends() -> None:
+    """Ranks that take turns in being slow: the slowest rank of each step takes longer than any rank on average."""
+    ranks = []
+    for number in range(2):
+        rank = RankBuilder(number, device=None)
+        at = 0.0
+        for step in range(4):
+            length = 900.0 if step % 2 == number else 300.0
+            rank.operator("work", at, length)
+            rank.step(step, at, at + length)
+            at += length
+        ranks.append(rank)
+    profile = profile_of(*ranks)
+    whole = measure(profile, "critical_path_step_ms").value
+    families = ("io", "cpu", "computation", "communication", "memory", "idle")
+    assert sum(measure(profile, "critical_path_ms", family=each).value for each in families) == pytest.approx(whole)
+    assert whole == pytest.approx(0.6)
+
+
 def test_its_facts_can_be_measured_again() -> None:
     profile = profile_of(half_and_half())
     (check,) = analyze(profile)
