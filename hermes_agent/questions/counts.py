@@ -10,7 +10,7 @@ from hermes_agent.model.display import counted, rank_list
 from hermes_agent.questions.device import COLLECTIVE_NAMES, RANKS_LISTED, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import group_table, more
-from hermes_agent.questions.overlaps import shortest_us
+from hermes_agent.questions.lengths import Lengths, bounds, lengths, without_side
 from hermes_agent.questions.prose import blocks, capital, paragraph, table
 from hermes_agent.questions.question import Question, lexicon, of_all_steps, wording
 from hermes_agent.questions.tool_context import called
@@ -28,13 +28,14 @@ def how_many(discussion: Discussion, question: Question) -> str | None:
         or any(re.search(rf"\b{name}s?\b", question.words) for name in COLLECTIVE_NAMES.values())
     ):
         return None
+    if without_side(question.text):
+        return wording("without_side")
     profile = discussion.profile()
     recorded = [view.rank.rank for view in profile.ranks]
     ranks = [rank for rank in question.ranks or recorded if rank in recorded]
     if kind.device and not any(profile.rank(rank).rank.has_device for rank in ranks):
         return wording("no_device_events").format(kind.title)
-    limit_us = shortest_us(question)
-    asked = _Asked(kind.title, kind.kind, kind.part, limit_us)
+    asked = _Asked(kind.title, kind.kind, kind.part, lengths(question.text))
     shown = ranks if len(ranks) <= RANKS_LISTED else sorted(ranks, key=lambda rank: -asked.count(discussion, rank))
     if not any(asked.count(discussion, rank) for rank in shown):
         return f"There are no {asked.named} in the recorded steps of {rank_list(shown)}."
@@ -70,22 +71,17 @@ def streams(discussion: Discussion, question: Question) -> str:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Events of one kind whose name holds ``part`` and that are at least so long; ``title`` names them."""
+    """Events of one kind whose name holds ``part`` and that are so long; ``title`` names them."""
 
     title: str
     kind: str
     part: str
-    least_us: float | None
+    length: Lengths | None
 
     @property
     def named(self) -> str:
         """``kernels of at least 1 ms``."""
-        least = self.least_us
-        if not least:
-            return self.title
-        return (
-            f"{self.title} of at least {least / 1e3:g} ms" if least >= 1e3 else f"{self.title} of at least {least:g} us"
-        )
+        return f"{self.title} {self.length.text}" if self.length else self.title
 
     def count(self, discussion: Discussion, rank: int) -> float:
         """How many a step of the rank holds."""
@@ -104,11 +100,11 @@ class _Asked:
         """The names with most time on one rank; empty where it has none."""
         if not self.count(discussion, rank):
             return ""
-        given = {"kind": self.kind, "contains": self.part or None, "min_us": self.least_us}
+        given = {"kind": self.kind, "contains": self.part or None, **bounds(self.length)}
         found = called(discussion, "find_events", page, rank=rank, group_by="name", limit=LISTED, **given)
         rows = [row for row in found.rows if isinstance(row, GroupRow)]
         lead = f"By name on rank {rank}, in ms per step, the count over all its steps ({counted(found.total, 'name')}):"
         return blocks([lead, group_table(rows), more(found)])
 
     def _given(self) -> dict[str, str | float | None]:
-        return {"kind": self.kind, "part": self.part or None, "min_us": self.least_us}
+        return {"kind": self.kind, "part": self.part or None, **bounds(self.length)}

@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
 from hermes_agent.questions import (
     advice,
+    bounded,
     causes,
     checkpoints,
     comparisons,
@@ -28,6 +29,7 @@ from hermes_agent.questions import (
     throughput,
 )
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lengths import lengths
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import (
     MOST_PLACES,
@@ -58,6 +60,8 @@ AT_END = re.compile(
 )
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
+OF_LENGTH = ("How many", "Which")  # English forms of questions that a length may bound
+
 Answering = Callable[[Discussion, Question], str | None]  # None: not meant after all, try the next
 
 
@@ -79,6 +83,8 @@ class Answer:
 def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
     """The answer from the diagnosis and what can be measured; raises InputError when the run can no longer be read."""
     foreign = in_english(text)
+    if foreign and (asked := lengths(text)) and foreign[1].startswith(OF_LENGTH):
+        foreign = (foreign[0], f"{foreign[1].rstrip('?')} {asked.text}?")
     spelt = text if foreign else corrected(text)
     question = read_question(foreign[1] if foreign else spelt, page)
     try:
@@ -187,6 +193,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "help": _help,
         "workload": setup.workload,
         "what_if": advice.what_if,
+        "of_length": bounded.of_length,
         "identifiers": evidence_lookup.explain_ids,
         "gaps": causes.unanswered_checks,
         "comparison": advice.against_baseline,

@@ -9,6 +9,7 @@ from hermes_agent.model.display import counted, plain
 from hermes_agent.questions.device import COLLECTIVE_NAMES, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
+from hermes_agent.questions.lengths import bounds, lengths
 from hermes_agent.questions.prose import ORDINALS, blocks, bullets, milliseconds, paragraph, row_table
 from hermes_agent.questions.question import Question, of_all_steps, wording
 from hermes_agent.questions.tool_context import called
@@ -18,8 +19,6 @@ from tools.agent_tools.gaps import GapRow
 LISTED = 5
 HOST_LISTED = 2  # activities named per gap
 ORDINAL = re.compile(rf"\b(?:(?P<word>{'|'.join(ORDINALS)})|(?P<number>\d{{1,4}})(?:st|nd|rd|th))\b")
-LENGTH = re.compile(r"(\d+(?:\.\d+)?) ?(us|ms|s)\b")
-IN_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def overlap(discussion: Discussion, question: Question) -> str:
@@ -44,17 +43,17 @@ def overlap(discussion: Discussion, question: Question) -> str:
 def gaps(discussion: Discussion, question: Question) -> str:
     """The longest gaps of a device, and what the host did in them."""
     rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
-    length, least = LENGTH.search(question.text.lower()), shortest_us(question)
+    asked = lengths(question.text)
     step = question.steps[0] if question.steps else None
-    found = called(discussion, "gaps", question.page, rank=rank, step=step, min_us=least, limit=LISTED)
+    found = called(discussion, "gaps", question.page, rank=rank, step=step, limit=LISTED, **bounds(asked))
     rows = [row for row in found.rows if isinstance(row, GapRow)]
     if not rows:
-        why = f"The device of rank {rank} has no gap{f' of at least {length[0]}' if length else ''} in its steps."
+        why = f"The device of rank {rank} has no gap{f' {asked.text}' if asked else ''} in its steps."
         return paragraph(found.notes) or why
-    at_least = f" of at least {length[0]}" if length else ""
+    so_long = f" {asked.text}" if asked else ""
     idle = discussion.say(f"The device of rank {rank} is idle for {{device_idle_ms}} per step", rank=rank)
     where = "" if step is None else f" in step {step}"
-    lead = f"{idle}; gaps{at_least}{where}: {found.total}, the longest first, in ms."
+    lead = f"{idle}; gaps{so_long}{where}: {found.total}, the longest first, in ms."
     cells = [
         [row.id, str(row.step), milliseconds(row.duration_ms), row.reason, row.host[0].name if row.host else ""]
         for row in rows
@@ -62,12 +61,6 @@ def gaps(discussion: Discussion, question: Question) -> str:
     table = row_table(("id", "step", "gap", "reason", "mostly in"), cells)
     doing = bullets(_host(row) for row in rows)
     return blocks([lead, table, "What the host did in them, time of its own in each:", doing, more(found)])
-
-
-def shortest_us(question: Question) -> float | None:
-    """The length that a question names, in us: ``gaps over 1 ms``; None where it names none."""
-    length = LENGTH.search(question.text.lower())
-    return float(length[1]) * IN_US[length[2]] if length else None
 
 
 def _host(row: GapRow) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -30,6 +31,9 @@ class CollectiveInstances(Paged):
     kind: str | None = Field(default=None, max_length=40, description="all_reduce, all_gather, reduce_scatter, ...")
     group: str | None = Field(default=None, max_length=200, description="name of the process group, as a row gives it")
     index: int | None = Field(default=None, ge=1, description="2 is the second of its kind in the step of a rank")
+    min_us: float = Field(default=0.0, ge=0, description="at least so long")
+    max_us: float | None = Field(default=None, gt=0, description="shorter than that")
+    sort: Literal["start", "duration"] = Field(default="start", description="duration: the longest first")
 
 
 class CollectiveRow(Row):
@@ -116,7 +120,12 @@ def _fitting(table: pd.DataFrame, asked: CollectiveInstances) -> pd.DataFrame:
             where = f"{min(known)} to {max(known)}" if known else "none"
             raise UsageError(f"no such collective has the {column} {wanted}; there are {where}")
         table = table[(table[column] == wanted).to_numpy()]
-    return _ordered(table)
+    length_ns = table["end_ns"] - table["start_ns"]
+    short_enough = asked.max_us is None or length_ns < round(asked.max_us * 1e3)
+    table = _ordered(table[(length_ns >= round(asked.min_us * 1e3)) & short_enough])
+    if asked.sort == "start":
+        return table
+    return table.iloc[np.argsort((table["start_ns"] - table["end_ns"]).to_numpy(), kind="stable")]
 
 
 def collective_row(record: Mapping[Any, Any]) -> CollectiveRow:

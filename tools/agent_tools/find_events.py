@@ -66,6 +66,7 @@ class FindEvents(Paged):
     from_ms: float | None = Field(default=None, description="start at or after; ms of the run's time axis, as start_ms")
     to_ms: float | None = Field(default=None, description="start before")
     min_us: float | None = Field(default=None, ge=0, description="at least so long")
+    max_us: float | None = Field(default=None, gt=0, description="shorter than that")
     outside_steps: bool = Field(default=False, description="also events that start in none of the steps")
     sort: Literal["duration", "start", "count", "rate"] = Field(
         default="duration", description="count: of groups only; rate: of shapes, the lowest share of the peak first"
@@ -139,7 +140,9 @@ def chosen_rows(profile: Profile, view: RankProfile, asked: FindEvents, kind: Ki
     if asked.to_ms is not None:
         rows = rows[view.start[rows] < asked.to_ms * 1e6]
     if asked.min_us is not None:
-        rows = rows[view.end[rows] - view.start[rows] >= asked.min_us * 1e3]
+        rows = rows[view.end[rows] - view.start[rows] >= round(asked.min_us * 1e3)]
+    if asked.max_us is not None:
+        rows = rows[view.end[rows] - view.start[rows] < round(asked.max_us * 1e3)]
     if asked.step is not None:
         in_step: Rows = rows[view.step_of(rows) == asked.step]
         return in_step
@@ -286,7 +289,7 @@ def _figures(context: ToolContext, asked: FindEvents, kind: str, found: list[Gro
         part
         or asked.name is not None
         or asked.outside_steps
-        or (asked.from_ms, asked.to_ms, asked.min_us) != (None,) * 3
+        or (asked.from_ms, asked.to_ms, asked.min_us, asked.max_us) != (None,) * 4
     ):
         return []
     figures = []

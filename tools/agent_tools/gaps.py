@@ -28,6 +28,7 @@ class Gaps(Paged):
     rank: int = Field(ge=0)
     step: int | None = Field(default=None, ge=0)
     min_us: float = Field(default=0.0, ge=0, description="at least so long; 1000 for gaps over 1 ms")
+    max_us: float | None = Field(default=None, gt=0, description="shorter than that")
 
 
 class HostActivity(Row):
@@ -67,8 +68,9 @@ def gaps(context: ToolContext, asked: Gaps) -> Result:
     table = numbered_gaps(profile, asked.rank)
     if asked.step is not None:
         table = table[(table["step"] == view.rank.step(asked.step).number).to_numpy()]
-    long_enough = (table["end_ns"] - table["start_ns"]).to_numpy() >= asked.min_us * 1e3
-    table = table[long_enough]
+    length_ns = (table["end_ns"] - table["start_ns"]).to_numpy()
+    short_enough = asked.max_us is None or length_ns < round(asked.max_us * 1e3)
+    table = table[(length_ns >= round(asked.min_us * 1e3)) & short_enough]
     table = table.iloc[np.argsort((table["start_ns"] - table["end_ns"]).to_numpy(), kind="stable")]
     chosen, cursor = asked.window(len(table))
     rows = tuple(gap_row(view, record) for _, record in table.iloc[chosen].iterrows())

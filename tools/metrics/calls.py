@@ -18,20 +18,25 @@ Rows = NDArray[np.int64]
 
 
 @metric("count", "{kind} events per step", "How many events of this kind does a step hold?")
-def kind_count(profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0) -> Measurement:
-    """Events of a kind per step of a rank: those whose name holds ``part`` and that take ``min_us`` or more."""
-    view, rows = _of_kind(profile, rank, kind, part, min_us)
-    return of_events(view, len(rows) / len(view.steps), rows, _selector(kind, part, min_us))
+def kind_count(
+    profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0, max_us: float = 0.0
+) -> Measurement:
+    """Events of a kind per step of a rank: those whose name holds ``part``, that take ``min_us`` or more, and, where
+    ``max_us`` is given, less than that."""
+    view, rows = _of_kind(profile, rank, kind, part, min_us, max_us)
+    return of_events(view, len(rows) / len(view.steps), rows, _selector(kind, part, min_us, max_us))
 
 
 @metric("ms", "time per step in {kind} events", "How long does at least one event of this kind run?")
-def kind_ms(profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0) -> Measurement:
+def kind_ms(
+    profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0, max_us: float = 0.0
+) -> Measurement:
     """Time per step in which at least one of the same events runs; what runs at the same time counts once."""
-    view, rows = _of_kind(profile, rank, kind, part, min_us)
+    view, rows = _of_kind(profile, rank, kind, part, min_us, max_us)
     on_device = view.rank.has_device and (kind == "collective" or KINDS[kind][0] in DEVICE_WORK)
     moments = view.covered(rows)
     per_step = view.per_step_ms(moments) if on_device else view.host_per_step_ms(moments)
-    return of_events(view, float(np.mean(per_step)), rows, _selector(kind, part, min_us))
+    return of_events(view, float(np.mean(per_step)), rows, _selector(kind, part, min_us, max_us))
 
 
 @metric("ms", "{statistic} duration of one {name}", "How long does a single call take?")
@@ -60,10 +65,13 @@ def call_phase_pct(profile: Profile, rank: int, name: str, phase: str) -> Measur
     return of_events(view, value, rows[inside], f"calls of one name in the phase {wanted}")
 
 
-def _of_kind(profile: Profile, rank: int, kind: str, part: str, min_us: float) -> tuple[RankProfile, Rows]:
+def _of_kind(
+    profile: Profile, rank: int, kind: str, part: str, min_us: float, max_us: float
+) -> tuple[RankProfile, Rows]:
     view = profile.rank(rank)
     rows = view.in_steps(kind_rows(profile, rank, kind))
-    rows = rows[view.end[rows] - view.start[rows] >= min_us * 1e3]
+    length_ns = view.end[rows] - view.start[rows]
+    rows = rows[(length_ns >= round(min_us * 1e3)) & ((length_ns < round(max_us * 1e3)) | (max_us <= 0))]
     if part:
         low = part.casefold()
         present = np.unique(view.codes[rows])
@@ -72,7 +80,8 @@ def _of_kind(profile: Profile, rank: int, kind: str, part: str, min_us: float) -
     return view, rows
 
 
-def _selector(kind: str, part: str, min_us: float) -> str:
+def _selector(kind: str, part: str, min_us: float, max_us: float) -> str:
     text = f"events of kind {kind or 'any'}"
     text += f" whose name holds {part}" if part else ""
-    return text + (f", at least {min_us:g} us long" if min_us else "")
+    text += f", at least {min_us:.10g} us long" if min_us else ""
+    return text + (f", shorter than {max_us:.10g} us" if max_us > 0 else "")

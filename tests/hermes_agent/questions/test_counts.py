@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,10 @@ def events(path: Path) -> list[dict[str, object]]:
 def test_kernels_are_counted_and_those_shorter_than_the_limit_left_out(steps: Discussion) -> None:
     assert "| rank 0 | 3 [" in reply(steps, "how many kernels per step?").text
     longer = reply(steps, "kernels longer than 2.5 ms").text
-    assert "Kernels of at least 2.5 ms" in longer
+    assert "Kernels longer than 2.5 ms" in longer
     assert "| rank 0 | 1 [" in longer
     assert "kernel_1" not in longer
-    assert "no kernels of at least 90 ms" in reply(steps, "kernels over 90 ms").text
+    assert "no kernels longer than 90 ms" in reply(steps, "kernels over 90 ms").text
 
 
 def test_more_lists_the_next_names_of_a_count(steps: Discussion) -> None:
@@ -145,6 +146,51 @@ def test_both_of_two_suspicions_are_answered() -> None:
     text = reply(discussed.slow_loader(), "is it the network or the data loader?").text
     assert "Not the network" in text
     assert "Data input has a part in it." in text
+
+
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [
+        ("how many kernels shorter than 2 ms", 3),
+        ("kernels under 2.5 ms", 6),
+        ("how many kernels are at most 2 ms long", 6),
+        ("kernels faster than 3 milliseconds", 6),
+        ("how many kernels between 2 and 3 ms", 5),
+        ("kernels over 3 ms", 1),
+        ("kernels of 3 ms or more", 3),
+        ("kernels no longer than 3 ms", 8),
+        ("wie viele kernel sind kürzer als 2,5 ms", 6),
+        ("有多少个kernel小于2毫秒", 3),
+        ("how many kernels longer than 1 ms and under 9000 us", 5),
+    ],
+)
+def test_a_length_bounds_on_the_side_that_is_named(steps: Discussion, question: str, count: int) -> None:
+    answer = reply(steps, question).text
+    found = re.search(r"\| rank 0 \| ([\d.]+) \[", answer)
+    assert found is not None, answer
+    assert float(found[1]) == pytest.approx(count / 3, abs=0.05)
+    assert unsupported(answer, steps) == []
+
+
+def test_steps_and_names_are_bounded_by_a_length_as_well(steps: Discussion) -> None:
+    assert "Of 3 traced steps of the slowest rank, 1 are longer than 15 ms" in reply(steps, "steps over 15 ms").text
+    assert "2 are shorter than 15 ms" in reply(steps, "which steps are faster than 15 ms").text
+    named = reply(steps, "`kernel_2` calls under 5 ms").text
+    assert "in all recorded steps: 2 (2 on rank 0)" in named
+    assert "longer or shorter is meant" in reply(steps, "how many kernels take 5 us").text
+
+
+def test_collectives_of_a_kind_are_bounded_by_a_length(demo: Profile) -> None:
+    discussion = discussed.discuss(demo)
+    answer = reply(discussion, "how many all_reduces are under 5 ms on rank 1").text
+    lengths_us = [
+        float(str(each["dur"]))
+        for each in events(demo_run() / "rank1.pt.trace.json.gz")
+        if each["name"] == "gloo:all_reduce"
+    ]
+    short = sum(each < 5000 for each in lengths_us)
+    assert 0 < short < len(lengths_us)
+    assert f"in all recorded steps: {short} ({short} on rank 1)" in answer
 
 
 def test_tensor_cores_are_not_answered_by_how_busy_the_device_is(steps: Discussion) -> None:

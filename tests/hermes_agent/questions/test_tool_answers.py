@@ -61,12 +61,12 @@ def test_two_steps_are_compared_by_kernel(mixed: Discussion) -> None:
 
 def test_gaps_say_what_the_host_did(loader: Discussion) -> None:
     text = reply(loader, "gaps over 1 ms and what the host did").text
-    assert "gaps of at least 1 ms: 10" in text
+    assert "gaps longer than 1 ms: 10" in text
     assert discussed.LOADER in text
 
 
 def test_a_shorter_limit_leaves_nothing_out_and_a_longer_one_everything(loader: Discussion) -> None:
-    assert "no gap of at least 90 ms" in reply(loader, "gaps over 90 ms").text
+    assert "no gap longer than 90 ms" in reply(loader, "gaps over 90 ms").text
 
 
 def test_overlap_of_one_collective_is_said_with_its_figures(late: Discussion) -> None:
