@@ -26,7 +26,7 @@ from hermes_agent.bot.wishes import Compare, Diagnose, Help, ListRuns, Question,
 from hermes_agent.evidence.printable import printable
 from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.events import AnswerDelta, Emit, Event, StageProgress, StageStarted
-from tools.errors import HermesError, UsageError
+from tools.errors import HermesError, InputError, UsageError
 from tools.knowledge.taxonomy import causes
 
 LOG = logging.getLogger("hermes_dx.bot")
@@ -102,7 +102,13 @@ class Bot:
         """Act on an event in a task of its own, or drop it: from strangers, seen before, or too many."""
         if not self._parts.access.allows(event):
             self._report_refusal(event)
-        elif self._parts.threads.first_time(f"{self._platform.name}:{event.id}"):
+            return
+        try:
+            new = self._parts.threads.first_time(f"{self._platform.name}:{event.id}")
+        except InputError as error:  # without its store the bot could answer twice and would forget the thread
+            self.report(f"not answered: {error}")
+            return
+        if new:
             self._spawn(event)
 
     def _spawn(self, event: Incoming) -> None:
@@ -305,7 +311,10 @@ class Bot:
 
 
 class _Progress:
-    """Events as one line, or as the paragraphs of an answer that passed the checks so far."""
+    """Events as one line, or as the paragraphs of an answer that passed the checks so far.
+
+    Details of a stage name files, whose hosts are not known before the diagnosis, so they are left out.
+    """
 
     def __init__(self, title: str) -> None:
         self._title, self._answer = title, ""
@@ -315,8 +324,8 @@ class _Progress:
         match event:
             case StageStarted(stage):
                 return f"{self._title}: {stage.replace('_', ' ')} …"
-            case StageProgress(stage, _, _, detail) if not self._answer:
-                return f"{self._title}: {stage.replace('_', ' ')}, {detail} …"
+            case StageProgress(stage, done, total) if total > 0 and not self._answer:
+                return f"{self._title}: {stage.replace('_', ' ')}, {100 * min(done, total) // total} % …"
             case AnswerDelta(text):
                 self._answer += text
                 return self._answer

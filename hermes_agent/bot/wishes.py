@@ -17,7 +17,7 @@ ORDERS = frozenset({"diagnose", "analyse", "analyze", "run", "please", "the", "o
 BETWEEN = frozenset({"with", "to", "and", "against", "vs", "versus", "from"})
 SURE = 0.75  # similarity (difflib) from which a word counts as a misspelt name
 LISTED = 5
-MOST_WORDS = 200  # that are compared with the names
+MOST_WORDS = 12  # that are compared with the names
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,11 @@ class SlackPlatform:
         self._credentials, self._listening = credentials, listening
         self._ready = asyncio.Event()
 
-    async def check(self) -> str:
-        """The bot's user id; raises PlatformError where Slack does not take the token."""
-        answer = await self._called(self._client.auth_test())
-        return str(answer.get("user_id", ""))
+    async def check(self) -> None:
+        """Raise PlatformError where Slack does not take the tokens: Socket Mode would try again for ever."""
+        await self._called(self._client.auth_test())
+        if self._listening is None:
+            await self._called(self._client.apps_connections_open(app_token=self._credentials.app_token))
 
     async def ready(self) -> None:
         """Return when events can come."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hermes_agent.bot.alerts import AlertWatch
-from hermes_agent.bot.announce import Announcer, Watched
+from hermes_agent.bot.announce import LOOK_S, Announcer, Watched
 from hermes_agent.bot.core import Bot, Parts
 from hermes_agent.bot.slack.platform import SlackPlatform
 
@@ -33,12 +33,12 @@ class WithoutSecrets(logging.Filter):
         return True
 
 
-async def serve(platform: SlackPlatform, parts: Parts, watched: Sequence[Watched]) -> None:
+async def serve(platform: SlackPlatform, parts: Parts, watched: Sequence[Watched], look_s: float = LOOK_S) -> None:
     """Answer until cancelled; raises PlatformError where Slack does not take the tokens."""
     await platform.check()
     bot = Bot(parts)
     announcers = [Announcer(bot, each, AlertWatch(each.folder)) for each in watched]
-    tasks = [asyncio.create_task(each.run()) for each in announcers]
+    tasks = [asyncio.create_task(each.run(look_s)) for each in announcers]
     try:
         await bot.run()
     finally:

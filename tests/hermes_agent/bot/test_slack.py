@@ -18,10 +18,12 @@ pytest.importorskip("aiohttp", reason="the extra slack is not installed")
 pytest.importorskip("vl_convert", reason="the extra report is not installed")
 
 from hermes_agent.bot.access import Access
+from hermes_agent.bot.announce import Watched
 from hermes_agent.bot.core import Bot, Limits, Parts
 from hermes_agent.bot.desk import Desk
-from hermes_agent.bot.platform import PlatformError
+from hermes_agent.bot.platform import Place, PlatformError
 from hermes_agent.bot.slack.platform import PATH, Credentials, Listening, SlackPlatform
+from hermes_agent.bot.slack.service import serve
 from hermes_agent.bot.threads import Threads
 from hermes_agent.model.request import Request
 from tests.hermes_agent.bot.channel import settings_of
@@ -36,6 +38,7 @@ from tests.hermes_agent.bot.slack_server import (
     post,
     slack,
 )
+from tests.hermes_agent.bot.test_alerts import noticed
 
 ALLOWED = Access.of(["T1"], ["C1"], [], False)
 CREDENTIALS = Credentials(BOT_TOKEN, APP_TOKEN, SECRET)
@@ -213,6 +216,30 @@ async def test_a_call_that_slack_refuses_is_reported_without_the_token(tmp_path:
         server.refused = {"auth.test": "invalid_auth"}
         with pytest.raises(PlatformError, match="invalid_auth"):
             await SlackPlatform(CREDENTIALS, None, server.url).check()
+        server.refused = {"apps.connections.open": "not_allowed_token_type"}
+        with pytest.raises(PlatformError, match="not_allowed_token_type"):
+            await SlackPlatform(CREDENTIALS, None, server.url).check()
     with pytest.raises(PlatformError, match="cannot be reached") as failed:
         await SlackPlatform(CREDENTIALS, None, f"http://127.0.0.1:{free_port()}/api/").check()
     assert BOT_TOKEN not in str(failed.value)
+
+
+async def test_the_service_answers_and_announces_until_it_is_ended(tmp_path: Path, shared_cache: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "monitor").mkdir(parents=True)
+    async with slack() as server:
+        threads, reports = Threads(tmp_path / "slack"), list[str]()
+        desk = Desk(settings_of(tmp_path, shared_cache), Request((), cache_dir=shared_cache), threads)
+        platform = SlackPlatform(CREDENTIALS, None, server.url)
+        parts = Parts(platform, desk, threads, ALLOWED, tmp_path / "feedback.jsonl", report=reports.append)
+        task = asyncio.create_task(serve(platform, parts, [Watched("slow", folder, Place("", "C1"))], 0.02))
+        await server.send("events_api", mention("runs", "1.1"), "e1")
+        await server.until(lambda: server.called("chat.postMessage"))
+        noticed(folder)
+        await server.until(lambda: len(server.called("chat.postMessage")) == 2)
+        assert server.called("chat.postMessage")[1]["blocks"][0]["text"]["text"] == "slow: change"
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not reports
+        threads.close()
