@@ -61,11 +61,11 @@ class SlackPlatform:
 
     name = "slack"
 
-    def __init__(self, credentials: Credentials, listening: Listening | None, api_url: str = API) -> None:
+    def __init__(self, credentials: Credentials, listening: Listening | None, api_url: str = "") -> None:
         """``api_url``: another server than Slack's, for tests."""
         limited = AsyncRateLimitErrorRetryHandler(max_retry_count=RATE_LIMIT_TRIES)
         handlers = [*async_default_handlers(), limited]
-        self._client = AsyncWebClient(credentials.bot_token, base_url=api_url, retry_handlers=handlers)
+        self._client = AsyncWebClient(credentials.bot_token, base_url=api_url or API, retry_handlers=handlers)
         self._credentials, self._listening = credentials, listening
         self._ready = asyncio.Event()
 

@@ -15,6 +15,7 @@ from hermes_agent.bot.platform import Asked, Clicked, Place, PlatformError, Post
 from hermes_agent.bot.threads import Threads
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.events import Emit
 from hermes_agent.model.request import Request
 from hermes_agent.registered_runs import RegisteredRuns
 
@@ -116,6 +117,13 @@ class Room:
         self.bot.take(Clicked(f"click:{self.asked}", Place("T1", "C1", thread), ("T1",), "U1", action, value, about))
         await self.bot.settled()
         return self.channel.last
+
+
+class WithoutFiles(Desk):
+    """A desk that draws nothing."""
+
+    def files(self, run: str, emit: Emit) -> tuple[tuple[Attachment, ...], str]:
+        return (), ""
 
 
 def settings_of(folder: Path, cache: Path, **values: object) -> Settings:

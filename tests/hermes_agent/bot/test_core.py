@@ -14,7 +14,7 @@ from hermes_agent.bot.desk import Desk, IsCancelled
 from hermes_agent.bot.feedback import read_feedback
 from hermes_agent.bot.message import Button, Controls, Menu, Message, sentence
 from hermes_agent.model.events import AnswerDelta, Emit, Stage, StageStarted
-from tests.hermes_agent.bot.channel import Room, settings_of, text_of
+from tests.hermes_agent.bot.channel import Room, WithoutFiles, settings_of, text_of
 
 pytest.importorskip("vl_convert", reason="the extra report is not installed")
 
@@ -169,7 +169,7 @@ async def test_a_registered_run_that_is_gone_is_one_sentence_without_its_path(
 
 
 async def test_the_buttons_open_evidence_and_why_not_and_compare(tmp_path: Path, shared_cache: Path) -> None:
-    room = Room(tmp_path, shared_cache)
+    room = Room(tmp_path, shared_cache, desk=WithoutFiles)
     await room.ask("slow")
     ask, judge = (part for part in room.channel.messages["m1"].parts if isinstance(part, Controls))
     assert [item.action for item in (*ask.items, *judge.items)] == ["evidence", "why_not", "compare", "right", "wrong"]
@@ -185,7 +185,7 @@ async def test_the_buttons_open_evidence_and_why_not_and_compare(tmp_path: Path,
 
 
 async def test_what_people_say_of_an_answer_is_kept_for_the_evaluation(tmp_path: Path, shared_cache: Path) -> None:
-    room = Room(tmp_path, shared_cache)
+    room = Room(tmp_path, shared_cache, desk=WithoutFiles)
     await room.ask("slow")
     _, judge = (part for part in room.channel.messages["m1"].parts if isinstance(part, Controls))
     right, wrong = judge.items

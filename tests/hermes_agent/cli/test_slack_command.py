@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from hermes_agent.demo.data import demo_run
 from tools.errors import UsageError
 
 pytest.importorskip("slack_bolt", reason="the extra slack is not installed")
+from hermes_agent.bot.slack import platform
+
 VARIABLES = ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET")
 
 
@@ -82,3 +85,20 @@ def test_the_manifest_asks_for_no_more_than_the_bot_uses(capsys: pytest.CaptureF
         "bot": ["app_mentions:read", "chat:write", "commands", "files:write", "im:history"]
     }
     assert manifest["settings"]["event_subscriptions"]["bot_events"] == ["app_mention", "message.im"]
+
+
+def test_a_server_that_cannot_be_reached_is_one_sentence_without_tokens(
+    settled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(platform, "API", f"http://127.0.0.1:{taken.getsockname()[1]}/api/")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-1-very-secret")
+        monkeypatch.setenv("SLACK_APP_TOKEN", "xapp-1-very-secret")
+        assert main(["slack", "--team", "T1"]) == 2
+    said = capsys.readouterr().err
+    assert "answering the allow-list on Slack (Socket Mode); names of hosts, users and paths are masked" in said
+    assert "Slack cannot be reached" in said
+    assert "secret" not in said
+    assert (tmp_path / "state" / "hermes-dx" / "slack" / "threads.sqlite").is_file()
