@@ -9,6 +9,8 @@ from hermes_agent.bot.message import Button, Controls, Link, Links, Menu, Messag
 from hermes_agent.evidence.citations import cited_ids, without_citations, written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_list, similar_cases_title
+from hermes_agent.questions.evidence_lookup import Shown
+from hermes_agent.questions.prose import table
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.html.answer import about_run, confidence
 from hermes_agent.report.html.coverage import unanswered, unanswered_count
@@ -19,6 +21,7 @@ from tools.knowledge.taxonomy import EFFORTS, causes
 
 CAUSES, LEADS, FACTS, NEEDS, CHANGES, CASES, EVIDENCE = 3, 2, 6, 3, 12, 3, 15  # how many of each are shown
 RUNS = 100  # names in a menu
+ROWS = 10  # behind a figure
 EVIDENCE_ACTION, WHY_NOT, COMPARE, RIGHT, WRONG, ACTUAL = "evidence", "why_not", "compare", "right", "wrong", "actual"
 
 
@@ -87,6 +90,17 @@ def comparison_of(found: RunComparison, before: str, after: str) -> Message:
         parts.append(Paragraph(f"{more} more: `hermes-dx compare A B`", small=True))
     parts += [Paragraph(note, small=True) for note in found.notes]
     return Message(f"{before} against {after}: {without_citations(found.headline)}", tuple(parts))
+
+
+def record_of(shown: Shown) -> Message:
+    """The record of an id, for evidence measured again and with its first rows."""
+    parts: list[Part] = [Paragraph("\n".join([f"**{shown.title}**", *shown.lines]))]
+    found = shown.table
+    if found is not None and found.rows:
+        rows = found.rows[:ROWS]
+        part = f"first {len(rows)} of {found.total}" if len(rows) < found.total else f"all {found.total}"
+        parts.append(Paragraph(f"Rows behind it, {part}:\n{table(found.columns, rows)}"))
+    return Message(shown.title, tuple(parts))
 
 
 def asked_for_cause(said: About) -> Message:
@@ -174,6 +188,7 @@ def _listed(title: str, items: Iterable[str]) -> Paragraph:
 def _measured(record: EvidenceRecord) -> str:
     from tools.judgement.catalog import label
 
-    where = f", {rank_list(record.ranks)}" if record.ranks else ""
+    named = label(record.metric, record.arguments)
+    where = f", {rank_list(record.ranks)}" if record.ranks and " rank" not in named else ""
     of_baseline = ", baseline" if record.run == "baseline" else ""
-    return f"{label(record.metric, record.arguments)}{where}{of_baseline}"
+    return f"{named}{where}{of_baseline}"

@@ -6,6 +6,7 @@ diagnosis comes from the cache, the conversation from the store of threads.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-from hermes_agent.bot.answer import answer_of, comparison_of, evidence_of
+from hermes_agent.bot.answer import answer_of, comparison_of, evidence_of, record_of
 from hermes_agent.bot.message import Attachment, Message, Paragraph, sentence
 from hermes_agent.bot.threads import Threads
 from hermes_agent.config.settings import Settings
@@ -27,7 +28,7 @@ from hermes_agent.model.request import Request
 from hermes_agent.registered_runs import RegisteredRuns
 from hermes_agent.report.files import profile_behind
 from hermes_agent.report.pictures.offer import require_extra
-from hermes_agent.session import Session
+from hermes_agent.session import Session, Shown
 from hermes_agent.statements.facts import hosts_of
 from hermes_agent.workflow.diagnose import diagnose
 from tools.errors import HermesError, UsageError
@@ -36,6 +37,8 @@ from tools.sources.options import Silent
 from tools.views.profile import Profile
 
 MOST_MASKED = 100  # runs whose masks are kept, so that a name has the same mask in every message
+# "show E7": the record of an id, measured again.
+SHOW = re.compile(r"(?:show|open)\s+\[?(?P<id>[EACR]\d{1,6}|[a-z]\d{1,9}\.[0-9a-f.]{1,40})\]?[.?!]?", re.IGNORECASE)
 IsCancelled: TypeAlias = Callable[[], bool]
 
 
@@ -92,8 +95,12 @@ class Desk:
             self._threads.resume(thread, session)
             redactor = self._redactor(run, diagnosis)
             asked = question if redactor is None else redactor.unmask(question)
+            if (wanted := SHOW.fullmatch(asked.strip())) is not None:
+                shown = session.show(wanted["id"])
+                self._threads.remember(thread, run, request, session)
+                return self._shown(run, shown)
             answer = session.ask(asked, emit, cancelled)
-            self._threads.add_turn(thread, run, request, session)
+            self._threads.remember(thread, run, request, session, session.turns[-1])
         notes = tuple(Paragraph(self.said(run, note), small=True) for note in answer.notes)
         text = self.said(run, answer.text)
         return Message(without_citations(text.split("\n", 1)[0]), (Paragraph(text), *notes))
@@ -130,6 +137,15 @@ class Desk:
         return Message(
             "Registered runs", (Paragraph("\n".join(["**Registered runs**", *(f"- `{name}`" for name in names)])),)
         )
+
+    def _shown(self, run: str, found: Shown) -> Message:
+        """The record of an id, with names masked."""
+        rows = found.table
+        if rows is not None:
+            masked = tuple(tuple(self.said(run, cell) for cell in row) for row in rows.rows)
+            rows = replace(rows, rows=masked)
+        lines = tuple(self.said(run, line) for line in found.lines)
+        return record_of(replace(found, title=self.said(run, found.title), lines=lines, table=rows))
 
     def _request(self, run: str) -> Request:
         return replace(self._base, paths=RegisteredRuns.load(self._settings).get(run).paths)

@@ -18,6 +18,7 @@ from time import time
 
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.request import Request
+from hermes_agent.model.turn import Turn
 from hermes_agent.session import Session
 from hermes_agent.sessions.store import SessionStore
 from tools.errors import InputError, UsageError
@@ -94,17 +95,17 @@ class Threads:
             return
         session.go_on(stored.turns, stored.records, stored.results)
 
-    def add_turn(self, thread: str, run: str, request: Request, session: Session) -> None:
-        """Keep the last turn of a session as the thread's, with what its ids stand for."""
+    def remember(self, thread: str, run: str, request: Request, session: Session, turn: Turn | None = None) -> None:
+        """Keep what the ids of a session stand for as the thread's, and a turn of its conversation."""
         known = self.find(thread)
         identifier = known.session if known is not None and known.run == run else ""
-        turn = session.turns[-1]
         try:
-            self._sessions.add_turn(identifier, turn)
+            self._sessions.keep(identifier, session.cited, session.results)
         except UsageError:  # none yet, or gone
             identifier = self._sessions.new(request, run)
+            self._sessions.keep(identifier, session.cited, session.results)
+        if turn is not None:
             self._sessions.add_turn(identifier, turn)
-        self._sessions.keep(identifier, session.cited, session.results)
         self.keep(thread, run, identifier)
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def wish_of(text: str, names: Sequence[str], present: str = "") -> Wish:
     """What a message asks for; ``present``: the run of its thread."""
     words = _words(text)
     lower = [word.lower() for word in words]
-    if lower == ["help"] or (not lower and not present):
+    if not present and lower in ([], ["help"]):
         return Help()
     if lower in (["runs"], ["list"], ["list", "runs"]):
         return ListRuns()
@@ -85,7 +85,8 @@ def wish_of(text: str, names: Sequence[str], present: str = "") -> Wish:
     if lower[:1] == ["compare"]:
         return _compare(words[1:], known, present)
     named = _named(text, known)
-    if named is None and (near := _misspelt(words, known)):
+    telling = [word for word in words if not (present and word.isalpha())]  # in a thread a plain word is one
+    if named is None and (near := _misspelt(telling, known)):
         return Unclear(near)
     run = named.name if named is not None else present
     if not run:

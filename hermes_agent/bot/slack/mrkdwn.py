@@ -89,7 +89,7 @@ def _joined(lines: list[str], text: str, most: int = LONGEST) -> list[str]:
             found.append(text)
             longer = line
         text = longer
-    return [each for each in (*found, text) if each.strip()]
+    return [each.strip("\n") for each in (*found, text) if each.strip()]
 
 
 def _pieces(line: str) -> list[str]:

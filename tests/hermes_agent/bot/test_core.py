@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
@@ -58,6 +59,18 @@ async def test_a_thread_keeps_its_run_and_its_conversation_over_a_restart(tmp_pa
     assert known is not None
     assert known.run == "slow"
     assert len(later.threads._sessions.open(known.session).turns) == 3
+
+
+async def test_an_id_keeps_its_meaning_in_a_thread(tmp_path: Path, shared_cache: Path) -> None:
+    room = Room(tmp_path, shared_cache, desk=WithoutFiles)
+    await room.ask("slow")
+    row = await room.ask("show s1.40", "m1")
+    figure, name = re.findall(r"whole step: (104 ms) \[(E\d+)\]", row)[0]
+    room.threads.close()
+    later = Room(tmp_path, shared_cache, asked=10)
+    await later.ask("how much time goes into communication?", "m1")
+    assert f"{name} " in (shown := await later.ask(f"show {name}", "m1"))
+    assert figure in shown
 
 
 async def test_an_event_that_comes_again_is_answered_once_also_after_a_restart(
@@ -177,6 +190,10 @@ async def test_the_buttons_open_evidence_and_why_not_and_compare(tmp_path: Path,
     assert isinstance(why_not, Menu)
     assert "slow_data_processing" not in [value for _, value in why_not.options]
     assert "**E7** 55.8 ms" in await room.click("m1", "evidence", "slow")
+    shown = await room.ask("show E14", "m1")
+    assert "Measured by: part_ms(part=data_wait, rank=1)" in shown
+    assert "| --- |" in shown
+    assert "there is nothing called 'E9999'" in await room.ask("show [E9999]", "m1")
     assert "slow link" in (await room.click("m1", "why_not", "slow_link", ask.about)).lower()
     assert await room.click("m1", "compare", "fixed", ask.about) == room.channel.last
     assert room.channel.last.startswith("fixed → slow\n")

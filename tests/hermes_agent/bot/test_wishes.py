@@ -13,7 +13,10 @@ NAMES = ("train-7", "resnet.v2", "slow", "Big")
     ("text", "present", "wish"),
     [
         ("", "", Help()),
-        ("Help!", "slow", Help()),
+        ("Help!", "", Help()),
+        ("help", "slow", Question("slow", "help")),
+        ("show E7", "slow", Question("slow", "show E7")),
+        ("why is train-8 slow?", "slow", Unclear("There is no registered run `train-8`; did you mean `train-7`?")),
         ("", "slow", Diagnose("slow")),
         ("runs", "", ListRuns()),
         ("train-7", "", Diagnose("train-7")),
