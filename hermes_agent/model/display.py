@@ -19,6 +19,7 @@ FAMILY_TITLES = {
     "memory": "memory",
     "storage": "storage",
 }
+WORK_TITLES = {**FAMILY_TITLES, "idle": "launch gaps"}
 
 PART_TITLES = {
     "compute": "computation",
@@ -38,7 +39,7 @@ def plain(identifier: str) -> str:
 
 def family_title(family: str) -> str:
     """A family of causes, or of work on the critical path: ``data input``."""
-    return FAMILY_TITLES.get(family, plain(family))
+    return WORK_TITLES.get(family, plain(family))
 
 
 def cause_title(cause: str, mechanism: str | None) -> str:

@@ -17,6 +17,7 @@ from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model import events
 from hermes_agent.model.display import cause_heading, cause_title, family_title, plain, rank_list
 from hermes_agent.model.events import CauseRanked, Event, Stage
+from hermes_agent.tui.answer_tables import wrapped
 from hermes_agent.tui.messages import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
 
@@ -43,6 +44,8 @@ HYPOTHESIS_STYLES = {
     "untestable": MUTED,
 }
 BATCH_S = 0.05
+INDENT = "  "
+FINDINGS_CELLS = 36  # of the panel's 40 in chat.tcss, without its border, padding and scroll bar
 STATE_STYLES = {"done": "$text-success", "running": "$text-accent bold", "waiting": MUTED}
 
 
@@ -157,8 +160,15 @@ def considered(progress: Progress, glyphs: Glyphs) -> Content:
         sign = {"supported": glyphs.found, "refuted": glyphs.refuted}.get(each.status, glyphs.cannot_answer)
         text = f" {cause_title(each.cause, each.mechanism)}{where}"
         style = HYPOTHESIS_STYLES[each.status]
-        lines.append(Content.assemble((f"{sign} {each.id} {each.status}", style), outside(text)))
+        line = Content.assemble((f"{sign} {each.id} {each.status}", style), outside(text))
+        lines += _hanging(line)
     return Content("\n").join(lines)
+
+
+def _hanging(line: Content) -> list[Content]:
+    """The lines of a text at the width of the panel, all but the first indented."""
+    first, *rest = wrapped(line, FINDINGS_CELLS - len(INDENT))
+    return [first, *(Content.assemble(INDENT, each) for each in rest)]
 
 
 class SidePanel(Vertical):

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import altair as alt
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.display import PART_TITLES
+from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.report.pictures.data import CriticalPath, StepTimes
 from hermes_agent.report.pictures.palette import HEAT_LEVELS, PARTS, Colour
 from hermes_agent.report.pictures.roofline import Roofline, operator_text, operator_type
-from hermes_agent.report.pictures.rows import Bar, Grid, columns, family_title
+from hermes_agent.report.pictures.rows import Bar, Grid, columns
 
 FONT = "sans-serif"
 LABEL_PX = 190  # for the longest label of a row

@@ -128,14 +128,19 @@ def chosen_ranks(figures: Mapping[int, Sequence[float]], known: int = 0) -> Chos
     total = max(known, len(figures))
     if len(figures) <= MOST_RANKS:
         return ChosenRanks(tuple(sorted(figures)), (), total - len(figures))
+    ordered = by_distance(figures)
+    outliers, typical = ordered[: MOST_RANKS - TYPICAL_RANKS], ordered[-TYPICAL_RANKS:]
+    return ChosenRanks(tuple(sorted((*outliers, *typical))), tuple(sorted(typical)), total - MOST_RANKS)
+
+
+def by_distance(figures: Mapping[int, Sequence[float]]) -> list[int]:
+    """The ranks, the one first whose figures differ most from the median rank's, in ms over all figures."""
     medians = [_median(sorted(each)) for each in zip(*figures.values(), strict=True)]
     distance = {
         rank: sum(abs(value - median) for value, median in zip(values, medians, strict=True))
         for rank, values in figures.items()
     }
-    ordered = sorted(distance, key=lambda rank: (-distance[rank], rank))
-    outliers, typical = ordered[: MOST_RANKS - TYPICAL_RANKS], ordered[-TYPICAL_RANKS:]
-    return ChosenRanks(tuple(sorted((*outliers, *typical))), tuple(sorted(typical)), total - MOST_RANKS)
+    return sorted(distance, key=lambda rank: (-distance[rank], rank))
 
 
 def known_ranks(diagnosis: Diagnosis) -> int:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import PART_TITLES, counted
+from hermes_agent.model.display import PART_TITLES, counted, family_title
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.pictures import charts, data
 from hermes_agent.report.pictures.charts import Canvas, Picture
 from hermes_agent.report.pictures.offer import NAMES
 from hermes_agent.report.pictures.roofline import Roofline, measured, operator_text, operator_type
-from hermes_agent.report.pictures.rows import Bar, Grid, bars, columns, family_title, grid
+from hermes_agent.report.pictures.rows import Bar, Grid, bars, columns, grid
 from tools.agent_tools.context import RunContext
 from tools.agent_tools.registry import tool_of
 from tools.errors import UsageError

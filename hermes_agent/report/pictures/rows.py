@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord
-from hermes_agent.model.display import counted, plain, span_list
-from hermes_agent.report.pictures.data import Heat, StepPoint, StepTimes, binned, means_of, part_ms
+from hermes_agent.model.display import counted, span_list
+from hermes_agent.report.pictures.data import Heat, StepPoint, StepTimes, binned, by_distance, means_of, part_ms
 from hermes_agent.report.pictures.palette import PARTS
 
 MOST_ROWS = 16  # ranks or groups in a picture
@@ -34,13 +34,10 @@ def bars(diagnosis: Diagnosis) -> tuple[Bar, ...]:
     rows = means_of(diagnosis)
     if len(rows) <= MOST_ROWS:
         return tuple(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in rows)
-    table = np.array([part_ms(row) for row in rows])
-    distance = np.abs(table - np.median(table, axis=0)).sum(axis=1)
-    chosen = set(np.argsort(-distance, kind="stable")[: MOST_ROWS - 1].tolist())
-    outliers = [row for place, row in enumerate(rows) if place in chosen]
+    outliers = set(by_distance({row.rank: part_ms(row) for row in rows})[: MOST_ROWS - 1])
     return (
-        *(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in outliers),
-        _middle([row for place, row in enumerate(rows) if place not in chosen]),
+        *(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in rows if row.rank in outliers),
+        _middle([row for row in rows if row.rank not in outliers]),
     )
 
 
@@ -137,8 +134,3 @@ def columns(times: StepTimes, most: int) -> tuple[Column, ...]:
         longest = max(points, key=lambda point: point.ms)
         found.append(Column(_span(points[0].step, points[-1].step), longest))
     return tuple(found)
-
-
-def family_title(family: str) -> str:
-    """A family of work as a label."""
-    return {"io": "data input", "cpu": "host program", "idle": "launch latency and gaps"}.get(family, plain(family))

@@ -13,11 +13,20 @@ MOST_STEPS = 10_000  # the last ones of a long run
 MOST_COLUMNS = 1_000  # of a heatmap
 
 
-def step_times(series: RunSeries, limit_pct: float) -> StepTimes:
-    """The steps of the slowest rank at every level of the run, the profiled ones marked."""
+@dataclass(frozen=True)
+class RecordedTimes:
+    """The steps to draw, and how many unprofiled ones were recorded before them."""
+
+    times: StepTimes
+    before: int
+
+
+def step_times(series: RunSeries, limit_pct: float) -> RecordedTimes:
+    """The last steps of the slowest rank at every level of the run, the profiled ones marked."""
     rank = series.slowest_rank
     usual, captured = series.whole.of(rank), series.captured[series.captured["rank"] == rank]
-    return recorded_times(rank, _pairs(usual), limit_pct, _pairs(captured))
+    times = recorded_times(rank, _pairs(usual), limit_pct, _pairs(captured))
+    return RecordedTimes(times, max(len(usual) - MOST_STEPS, 0))
 
 
 def _pairs(table: pd.DataFrame) -> list[tuple[int, float]]:
@@ -28,10 +37,11 @@ def _pairs(table: pd.DataFrame) -> list[tuple[int, float]]:
 
 @dataclass(frozen=True)
 class RecordedHeat:
-    """The ranks to draw, by step."""
+    """The ranks to draw, by step, and how many steps were recorded before them."""
 
     heat: Heat
     chosen: ChosenRanks
+    before: int
 
 
 def heat(series: RunSeries, measure: str) -> RecordedHeat | None:
@@ -40,7 +50,8 @@ def heat(series: RunSeries, measure: str) -> RecordedHeat | None:
     table = pd.concat([series.whole.usual, series.captured], ignore_index=True)
     if column not in table or table[column].isna().all():
         return None
-    steps = sorted(table["step"].astype(int).unique().tolist())[-MOST_COLUMNS:]
+    recorded = sorted(table["step"].astype(int).unique().tolist())
+    steps = recorded[-MOST_COLUMNS:]
     table = table[(table["step"] >= steps[0]) & table[column].notna()]
     of_rank = table.groupby("rank")[column].agg(["mean", "max"])
     figures = of_rank.itertuples(index=True, name=None)
@@ -49,4 +60,5 @@ def heat(series: RunSeries, measure: str) -> RecordedHeat | None:
     places = zip(shown["rank"].astype(int).tolist(), shown["step"].astype(int).tolist(), strict=True)
     values = dict(zip(places, shown[column].astype(float).tolist(), strict=True))
     traced = frozenset(series.captured["step"].astype(int).tolist()) & frozenset(steps)
-    return RecordedHeat(Heat(measure, chosen.ranks, tuple(steps), values, traced), chosen)
+    drawn = Heat(measure, chosen.ranks, tuple(steps), values, traced)
+    return RecordedHeat(drawn, chosen, len(recorded) - len(steps))

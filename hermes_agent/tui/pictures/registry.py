@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from textual.content import Content
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.display import family_title
+from hermes_agent.model.display import counted, family_title
 from hermes_agent.report.pictures import data
 from hermes_agent.tui.messages import Glyphs
 from hermes_agent.tui.pictures import draw
@@ -77,10 +77,16 @@ def _series(source: Source, argument: str) -> Drawn:
     if series is None:
         times = data.step_times(source.diagnosis, limit_pct)
         return Drawn("Step time, slowest rank of each step", partial(draw.series, times))
-    times = recorded.step_times(series, limit_pct)
+    found = recorded.step_times(series, limit_pct)
+    times = found.times
     title = f"Step time of rank {series.slowest_rank} by {SOURCES[series.origin]}"
     marked = {point.step for point in times.points if point.traced}
-    return Drawn(title, partial(draw.series, times), _numbers(source.diagnosis, marked))
+    return Drawn(title, partial(draw.series, times), (*_before(found.before), *_numbers(source.diagnosis, marked)))
+
+
+def _before(steps: int) -> tuple[str, ...]:
+    """A sentence where the records hold steps before those that are drawn."""
+    return (f"Neither drawn nor counted here: {counted(steps, 'step')} recorded before.",) if steps else ()
 
 
 def _numbers(diagnosis: Diagnosis, marked: Set[int]) -> tuple[str, ...]:
@@ -121,7 +127,11 @@ def _heatmap(source: Source, argument: str) -> Drawn:
     wanted = (argument,) if argument else ("own", "wall")
     found = None if series is None else next(filter(None, (recorded.heat(series, each) for each in wanted)), None)
     if found is not None and series is not None:
-        notes = (*_numbers(source.diagnosis, found.heat.traced), *_traced_alone(found.heat, argument))
+        notes = (
+            *_before(found.before),
+            *_numbers(source.diagnosis, found.heat.traced),
+            *_traced_alone(found.heat, argument),
+        )
         title = f"Ranks by steps, by {SOURCES[series.origin]}"
         return Drawn(title, partial(draw.heatmap, found.heat, found.chosen), notes)
     heat = data.heat(source.diagnosis, argument or "own")

@@ -604,9 +604,10 @@ async def test_hypotheses_are_in_the_panel_and_tool_calls_are_lines_that_open() 
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
         panel = str(app.query_one("#considered", expect_type=Static).visual)
-        assert "▲ H1 supported too few data loader workers, rank 1" in panel.replace("\n", " ")
+        assert "▲ H1 supported too few data loader workers, rank 1" in " ".join(panel.split())
         assert "✗ H2 refuted" in panel
         assert "? H3 open" in panel
+        assert all(line.startswith(("  ", "Hypotheses", "▲ ", "✗ ", "? ")) for line in panel.splitlines())
         assert f'R1 find_events(rank=3, name="{CLEANED}"): 31 characters, 0.4 s' in said(app)
         assert "R2 measure() by the model: failed after 0.0 s\n  there is no metric x" in said(app)
         message = app.query_one(ToolMessage)

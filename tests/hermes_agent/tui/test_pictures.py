@@ -13,7 +13,7 @@ from hermes_agent.questions.material import never
 from hermes_agent.report.pictures import data
 from hermes_agent.session import Session
 from hermes_agent.tui.messages import ASCII, UNICODE, Glyphs
-from hermes_agent.tui.pictures import draw
+from hermes_agent.tui.pictures import draw, recorded
 from hermes_agent.tui.pictures.lanes import BINS, lanes
 from hermes_agent.tui.pictures.registry import PICTURES, Source, picture_for
 from tests.hermes_agent.tui.fake_session import critical_path, diagnosis, row
@@ -166,6 +166,21 @@ def test_records_know_more_steps_than_the_traces_which_are_marked(session: Sessi
     assert "/heatmap own" in heat.sentences[0]
     own = PICTURES[2].make(source, "own").draw(120, ASCII).plain
     assert "Own time (step without exposed communication) of each rank in each step." in own
+
+
+def test_steps_recorded_before_those_that_are_drawn_are_counted(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "MOST_STEPS", 10)
+    monkeypatch.setattr(recorded, "MOST_COLUMNS", 7)
+    series = session.profile(ignore).series
+    assert series is not None
+    source = Source(session.diagnosis, session, ignore, never, Thresholds())
+    times, heat = (PICTURES[place].make(source, "") for place in (1, 2))
+    unprofiled = len(series.whole.of(series.slowest_rank))
+    known = set(series.whole.numbers()) | set(series.captured["step"].astype(int))
+    assert times.sentences[0] == f"Neither drawn nor counted here: {unprofiled - 10} steps recorded before."
+    assert heat.sentences[0] == f"Neither drawn nor counted here: {len(known) - 7} steps recorded before."
 
 
 def test_unprofiled_steps_are_drawn_where_nothing_was_traced(session: Session) -> None:
