@@ -12,7 +12,8 @@ from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import NcclReader
 from tools.sources.job_log.prefixes import Line, parse_line, stamp_within
 from tools.sources.job_log.series import StepRows
-from tools.sources.job_log.step_lines import StepLine, step_line
+from tools.sources.job_log.step_figures import StepLine
+from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import (
     MOST_ROWS,
     TEST_AVERAGE,
@@ -34,6 +35,7 @@ from tools.sources.job_log.tables import (
 
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
+LONGEST_TEXT = 4096  # characters of a line in which records are looked for; an interleaved line may hold two
 MOST_RANKS = 1 << 17
 MOST_TIMERS = 1 << 20  # of one stream
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\]:? )")  # two ranks wrote into one line
@@ -79,6 +81,7 @@ class Collector:
         if line.rank is not None and len(self.ranks) < MOST_RANKS:
             self.ranks.add(line.rank)
         text = self.nccl.take(line.number, line.text) if "NCCL" in line.text else line.text
+        text = text[:LONGEST_TEXT]
         if self._test is not None:
             self._tested(line.number, text)
         elif not text.strip():

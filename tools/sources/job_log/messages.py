@@ -23,7 +23,7 @@ WORLD = re.compile(
     r"tensor-model-parallel size: (\d+),.*?pipeline-model-parallel size: (\d+)"
 )
 WORLD_NAMES = ("world_size", "data_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size")
-ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\]\s*)*\s*([a-z_]\w{1,60}) \.{3,} ?(\S.{0,80})\s*\Z")
+ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\] ?){0,6} {0,9}([a-z_]\w{1,60}) \.{3,99} {0,9}(\S.{0,80})\Z")
 ARGUMENTS = {
     *WORLD_NAMES,
     *("micro_batch_size", "global_batch_size", "virtual_pipeline_model_parallel_size", "expert_model_parallel_size"),
@@ -41,7 +41,7 @@ WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] 
     ),
     ("recompile_limit", re.compile(r"hit config\.(?:recompile_limit|cache_size_limit)|recompile_limit reached").search),
     ("few_loader_workers", re.compile(r"train_?\s?dataloader.*does not have many workers").search),
-    ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w*.*[Ss]tream mismatch").search),
+    ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search),
 )
 
 

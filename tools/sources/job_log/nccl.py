@@ -11,6 +11,7 @@ from tools.run.job_log import Cited, Communicator, NcclFacts
 # host:pid:tid [device] NCCL INFO text; two processes may write into one line, so it can begin anywhere.
 HEAD = re.compile(r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] NCCL (INFO|WARN|TRACE|VERSION) ?")
 NEXT = " NCCL "
+LONGEST_MESSAGE = 1000  # characters; NCCL's own are shorter
 VERSION = re.compile(r"NCCL version (\S{1,60})")
 INIT = re.compile(
     r"comm (0x[0-9a-f]+) rank (\d{1,7}) nranks (\d{1,7}) cudaDev -?\d+.*?(?: commId (0x[0-9a-f]+))?"
@@ -93,7 +94,8 @@ class NcclReader:
             return name
         return max((each for each in self._hosts if name.endswith(each)), key=len, default=name)
 
-    def _message(self, number: int, process: Process, text: str) -> None:
+    def _message(self, number: int, process: Process, message: str) -> None:
+        text = message[:LONGEST_MESSAGE]
         for pattern, read in READS:
             if found := pattern.search(text):
                 read(self, number, process, found)

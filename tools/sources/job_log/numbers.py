@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+# Bounded, and never begun within a number: lines are anybody's, and searching must take time linear in their length.
+NUMBER = r"(?<![\d.,])[-+]?(?:\d[\d,]{0,23}(?:\.\d{0,23})?|\.\d{1,23})(?:[eE][-+]?\d{1,3})?"
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?(?:[eE][-+]?\d+)?\Z")
 TO_MS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1e3),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tools.run.job_log import STEP_COLUMNS, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
-from tools.sources.job_log.step_lines import StepLine
+from tools.sources.job_log.step_figures import StepLine
 
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2

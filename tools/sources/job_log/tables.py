@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from tools.sources.job_log.generic_lines import STEP_KEYS, of_mapping
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
-from tools.sources.job_log.step_lines import STEP_KEYS, StepLine, of_mapping
+from tools.sources.job_log.step_figures import StepLine
 
 MOST_ROWS = 10_000
 TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(\w{2,12})\s+(-?\d+)")
