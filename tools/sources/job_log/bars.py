@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from tools.sources.job_log.numbers import NUMBER, clock_s, number
 
 COUNT = r"(\d{1,15})/(\d{1,15})"
+NAME, GAP = r"(?P<name>[^|\r]{0,60}?)", r"\s{0,9}"  # bounded: a search takes time linear in the line
 TQDM = re.compile(
-    rf"(?P<name>[^|\r]{{0,80}}?)\s*\d{{1,3}}%\|[^|]*\|\s*{COUNT}\s*"
-    rf"\[(?:(?P<elapsed>\d[\d:a-z, ]*?)<[^,\]]*,\s*)?\s*(?:({NUMBER})\s*(it/s|s/it|step/s|batch/s)|\?)"
+    rf"{NAME}\s?\d{{1,3}}%\|[^|]{{0,300}}\|{GAP}{COUNT}{GAP}"
+    rf"\[(?:(?P<elapsed>\d[\d:a-z, ]{{0,30}}?)<[^,\]]{{0,30}},{GAP})?{GAP}"
+    rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s)|\?)"
 )
-PLAIN = re.compile(rf"(?P<name>[^|\r]{{0,80}}?)\s*{COUNT}\s*\[(?P<elapsed>{NUMBER}s),\s*({NUMBER})\s*(it/s|s/it)")
+PLAIN = re.compile(rf"{NAME}\s?{COUNT}{GAP}\[(?P<elapsed>{NUMBER}s),{GAP}({NUMBER})\s?(it/s|s/it)")
 RICH = re.compile(
-    rf"(?P<name>.{{0,80}}?)\s+\S*[━╸╺]+\s*{COUNT}\s+(?P<elapsed>\d[\d:]+)\s+•\s+\S*\s*({NUMBER})\s*(it/s|s/it)"
+    rf"{NAME}\s[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
+    rf"({NUMBER})\s?(it/s|s/it)"
 )
 DIGITS = re.compile(r"\d+")
 # Bars of other work than training steps.

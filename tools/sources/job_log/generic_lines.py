@@ -45,7 +45,7 @@ TIME_KEYS = (
         "wall_time",
     ),
 )
-UNIT_OF_KEY = re.compile(rf"^(.*?)[_ /(\[]+(?:in )?({UNIT})[)\]]?$", re.I)
+UNIT_OF_KEY = re.compile(rf"(.{{1,40}}?)[_ /(\[]{{1,2}}(?:in )?({UNIT})[)\]]?\Z", re.I)
 RATE_KEYS = ("it/s", "iter/s", "iterations_per_second", "steps_per_second", "steps/s", "its_per_s", "it_per_s")
 TRAIN_RUNTIME = "train_runtime"
 
