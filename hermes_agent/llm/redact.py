@@ -92,7 +92,8 @@ class Redactor:
         self._names |= fresh
         ordered = sorted(self._names, key=lambda name: (-len(name), name))
         joined = "|".join(map(re.escape, ordered))
-        self._pattern = _pattern(rf"(?<![\w-])(?i:{joined})(?![\w-])")
+        # PyTorch's handler names traces HOST_PID.TIME.pt.trace.json.
+        self._pattern = _pattern(rf"(?<![\w-])(?i:{joined})(?!(?!_\d)[\w-])")
 
     def _replacement(self, found: re.Match[str]) -> str:
         kind, text = str(found.lastgroup), found[0]

@@ -131,3 +131,10 @@ def test_a_mask_inside_of_a_word_is_none() -> None:
     redactor = Redactor(hosts=["node17"])
     redactor.mask("node17")
     assert redactor.unmask("ahost-1 host-1") == "ahost-1 node17"
+
+
+def test_the_host_in_the_name_of_a_trace_file_is_masked() -> None:
+    redactor = Redactor(["node17"])
+    masked = redactor.mask("`node17_100.1700000000.pt.trace.json.gz` of node17, not node17_x or my_node17")
+    assert masked == "`host-1_100.1700000000.pt.trace.json.gz` of host-1, not node17_x or my_node17"
+    assert redactor.unmask(masked).startswith("`node17_100.1700000000.pt")
