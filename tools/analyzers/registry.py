@@ -7,6 +7,7 @@ from functools import partial
 
 from tools.analyzers.communication import (
     arrival,
+    ascend_collectives,
     exposed,
     library_log,
     messages,
@@ -15,7 +16,14 @@ from tools.analyzers.communication import (
     transfer,
     uneven_work,
 )
-from tools.analyzers.computation import achieved_rate, kernel_groups, rank_speed, roofline, skipped_steps
+from tools.analyzers.computation import (
+    achieved_rate,
+    ascend_kernels,
+    kernel_groups,
+    rank_speed,
+    roofline,
+    skipped_steps,
+)
 from tools.analyzers.cpu import (
     blocked,
     contention,
@@ -30,7 +38,7 @@ from tools.analyzers.cpu import (
 )
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
-from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline, schedule
+from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline, schedule, step_account
 from tools.analyzers.steps import output_warnings, step_time
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
@@ -74,6 +82,9 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (uneven_work.data_skew, uneven_work.expert_load),
     (skipped_steps.skipped_steps, output_warnings.output_warnings, output_warnings.loader_table),
     (output_warnings.flushes,),
+    (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
+    (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
+    (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}

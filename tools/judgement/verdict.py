@@ -125,6 +125,7 @@ FLIGHT_RECORDER = (
     "the flight recorder of all ranks (`TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1`), "
     "and `py-spy dump --pid PID` on the rank that is missing while it hangs"
 )
+STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
@@ -224,6 +225,8 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
     if profile.run.job_log is not None and profile.run.job_log.timeouts:
         return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
+    if not profile.measured and not profile.run.cut and profile.run.job_log is None:
+        return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     if not profile.measured and not profile.run.cut:
         why = "no trace was read, and the job's output holds no series of steps"
         return Judgement("inconclusive", why, STEP_LINES)

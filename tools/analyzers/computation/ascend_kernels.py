@@ -1,0 +1,97 @@
+"""Kernels of Ascend by its tables: work of the AI CPU, conversions of formats, and the unit that bounds them."""
+
+from __future__ import annotations
+
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.errors import UsageError
+from tools.findings import Check, Fact, Finding, Saving
+from tools.metrics.recorded.ascend import kernel_rows
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+
+NO_KERNELS = ("the tables hold no kernels (kernel_details)", "a profile of level 1 or 2")
+NO_UNITS = (
+    "the units' busy time was not measured",
+    "a profile of level 1 with aic_metrics=AiCMetrics.PipeUtilization",
+)
+KERNEL_CAP = 0.75  # other work may fill the time in which these kernels run
+
+
+def _underused(profile: Profile, group: str, subject: str, mechanism: str, left: float) -> Check | Finding | None:
+    """Low device utilization by kernels that could keep ``left`` of their time, or the clean answer."""
+    if profile.run.ascend is None:
+        return None
+    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    if not ranks:
+        return cannot_answer(*NO_KERNELS)
+    per_rank = {rank: measure(profile, "ascend_kernel_ms", group=group, rank=rank) for rank in ranks}
+    worst = max(ranks, key=lambda rank: (per_rank[rank].value, -rank))
+    own, share = per_rank[worst], measure(profile, "ascend_kernel_pct", group=group, rank=worst)
+    text = f"{subject} {{0}} per step on rank {worst}, {{1}} of the kernels' time."
+    limits = profile.thresholds
+    if not profile.measured or (profile.traced and group == "conversion"):  # ``computation.layout`` finds these
+        return symptom(say(text, own, share)) if own.value else clean(say(text, own, share))
+    step_ms = profile.mean_step_ms
+    saved_ms = (1.0 - left) * own.value
+    saved_pct = 100.0 * saved_ms / step_ms
+    if saved_pct < limits["noted_pct"]:
+        return clean(say(text, own, share))
+    names = kernel_rows(profile, group, worst).groupby("op_type")["duration_us"].sum().nlargest(3).index
+    return Finding(
+        cause="underutilization",
+        mechanism=mechanism,
+        claim=say(text, own, share),
+        confidence=confidence((saved_pct, limits["cause_share_pct"]), at_most=KERNEL_CAP),
+        ranks=tuple(rank for rank in ranks if per_rank[rank].value >= 0.5 * own.value),
+        saving=Saving(step_ms, saved_ms, 0.3 * saved_ms, saved_ms, "profiler tables: time of these kernels"),
+        details=(say("Most of it is in {n0}.", names=(", ".join(map(str, names)),)),),
+    )
+
+
+@check(
+    *("computation.ai_cpu", "AI CPU", "Do operators run on the AI CPU instead of the AI cores?"),
+    causes=("underutilization",),
+    mechanisms=("fallback_unit",),
+    from_records="tables",
+)
+def ai_cpu(profile: Profile) -> Check | Finding | None:
+    """Kernels whose core is the AI CPU, of 20 us and more."""
+    return _underused(profile, "ai_cpu", "Kernels on the AI CPU run", "fallback_unit", 0.1)
+
+
+@check(
+    *("computation.conversion", "Format conversion", "Are private formats and types converted back and forth?"),
+    causes=("underutilization",),
+    mechanisms=("layout_conversion",),
+    from_records="tables",
+)
+def conversion(profile: Profile) -> Check | Finding | None:
+    """TransData, Cast and Transpose kernels."""
+    subject = "Conversions of formats and types (TransData, Cast, Transpose) run"
+    return _underused(profile, "conversion", subject, "layout_conversion", 0.2)
+
+
+@check(
+    *("computation.units", "Units of Ascend", "Which unit bounds the kernels: matrix, vector or memory?"),
+    from_records="tables",
+)
+def units(profile: Profile) -> Check | None:
+    """Kernel time by the unit that is busy for more than 80 % of it."""
+    if profile.run.ascend is None:
+        return None
+    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    if not ranks:
+        return cannot_answer(*NO_KERNELS)
+    rank, groups = ranks[0], ("matrix", "vector", "memory", "unbound")
+    try:
+        facts: tuple[Fact, ...] = tuple(measure(profile, "ascend_kernel_pct", group=each, rank=rank) for each in groups)
+    except UsageError:
+        return cannot_answer(*NO_UNITS)
+    text = (
+        f"On rank {rank}, matrix units bound kernels for {{0}} of their time, vector units for {{1}}, memory for {{2}};"
+        " no unit is busy for most of the other {3}."
+    )
+    clock = measured(profile, "ascend_kernel_ms", group="unbound", rank=rank)
+    return symptom(say(text, *facts), *(() if clock is None else (say("Those run {0} per step.", clock),)))
