@@ -28,7 +28,8 @@ def page() -> str:
     """The text of the page."""
     families = dict.fromkeys(spec.family for spec in CHECKS)
     blocks = [HEAD, *(_family(family) for family in families)]
-    return "\n".join([*blocks, f"No check looks for: {', '.join(f'`{cause}`' for cause in unwatched_causes())}.\n"])
+    unwatched = ", ".join(f"`{cause}`" for cause in unwatched_causes())
+    return "\n".join([*blocks, f"No check looks for: {unwatched}.\n" if unwatched else ""])
 
 
 def _family(family: str) -> str:
