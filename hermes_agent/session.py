@@ -30,6 +30,7 @@ from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.tool_calls import ToolCaller
 from hermes_agent.workflow.diagnose import Kept, Question, Writer, diagnose
+from hermes_agent.workflow.stored import adds_files
 from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -77,16 +78,21 @@ class Session:
         return self._diagnosed(emit)
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
-        """The diagnosis with more sources of the same run; without new ones the one there is.
+        """The diagnosis with more sources of the same run; raises InputError where they add nothing.
 
-        A diagnosis that waits for a source goes on with it, and asks only the checks again that it affects.
+        A diagnosis that waits for a source goes on with it, and asks only the checks again that it affects; where it
+        adds nothing, the question stays.
         """
-        new = tuple(path.absolute() for path in paths if path not in self.request.paths)
-        if not new:
-            return self.diagnosis
+        known = {path.absolute() for path in self.request.paths}
+        new = tuple(path.absolute() for path in paths if path.absolute() not in known)
+        if not adds_files(self.request.paths, new):
+            raise InputError(f"{', '.join(map(str, paths))}: not attached, the files there are read already")
         if self._question is not None and self._question.wanted is not None:
             self._question.answer = new
-            return self._diagnosed(emit)
+            diagnosis = self._diagnosed(emit)
+            if self._question.refused:
+                raise InputError(self._question.refused)
+            return diagnosis
         before = self.request
         self._ask_for(replace(before, paths=(*before.paths, *new)))
         try:

@@ -70,6 +70,8 @@ def look_up(discussion: Discussion, identifier: str) -> Shown:
         return _advice(discussion.advice[code])
     if case := _case_of(discussion, code):
         return _case(case)
+    if hypothesis := next((each for each in discussion.diagnosis.hypotheses if each.id == code), None):
+        return _hypothesis(hypothesis, discussion.given.records.get(code))
     if (earlier := discussion.given.records.get(code)) is not None:
         return _of_earlier(discussion, earlier)
     if check := next((each for each in discussion.diagnosis.checks if each.analyzer == name.lower()), None):
@@ -167,9 +169,7 @@ def _of_earlier(discussion: Discussion, record: CitedRecord) -> Shown:
         case CaseRecord():
             return _case(record)
         case HypothesisRecord():
-            judged = [record.judged_by] if record.judged_by else []
-            title = f"{record.id} {cause_title(record.cause, record.mechanism)}: {record.status}"
-            shown = _shown(record.id, title, judged)
+            shown = _hypothesis(record)
         case EvidenceRecord():
             try:
                 shown = _evidence(discussion, record)
@@ -238,6 +238,19 @@ def _advice(item: AdviceRecord) -> Shown:
         *([f"Cases like it: {', '.join(item.cases)}"] if item.cases else []),
     ]
     return _shown(item.id, f"{item.id} {item.optimization}", lines)
+
+
+def _hypothesis(record: HypothesisRecord, first: CitedRecord | None = None) -> Shown:
+    """A hypothesis as it stands now; ``first``: as an earlier diagnosis of the session judged it."""
+    where = f" on {rank_list(record.ranks)}" if record.ranks else ""
+    before = first.status if isinstance(first, HypothesisRecord) else record.status
+    lines = [
+        *([record.judged_by] if record.judged_by else []),
+        *([f"Would decide: {record.next_test}"] if record.next_test else []),
+        *([f"It was {before} in an earlier diagnosis of this session."] if before != record.status else []),
+    ]
+    title = f"{record.id} {cause_title(record.cause, record.mechanism)}{where}: {record.status}"
+    return _shown(record.id, title, lines)
 
 
 def _case(record: CaseRecord) -> Shown:

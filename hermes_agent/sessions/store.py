@@ -182,19 +182,25 @@ class SessionStore:
             )
 
     def keep(self, identifier: str, records: Iterable[CitedRecord], results: Mapping[str, str]) -> None:
-        """Keep what ids stand for and results of tools by handle; those that are kept already stay as they are."""
-        texts = [(identifier, each.id, _bounded(each)) for each in records]
+        """Keep what ids stand for and results of tools by handle.
+
+        Numbers rise in a session: those up to the highest kept one stay as they are, also where they are dropped.
+        """
         cut = f"\n… (cut: a session keeps {LONGEST_RESULT:,} characters of a result)"
         with self._writing() as connection:
             self._known(connection, identifier)
+            known = _highest(connection.execute("SELECT id FROM records WHERE session = ?", (identifier,)))
+            rows = [(identifier, each.id, _bounded(each)) for each in records if _is_new(each.id, known)]
             connection.executemany(
-                "INSERT OR IGNORE INTO records (session, id, record) VALUES (?, ?, ?)", [row for row in texts if row[2]]
+                "INSERT OR IGNORE INTO records (session, id, record) VALUES (?, ?, ?)", [row for row in rows if row[2]]
             )
+            known = _highest(connection.execute("SELECT handle FROM results WHERE session = ?", (identifier,)))
             connection.executemany(
                 "INSERT OR IGNORE INTO results (session, handle, text) VALUES (?, ?, ?)",
                 [
                     (identifier, handle, text if len(text) <= LONGEST_RESULT else text[:LONGEST_RESULT] + cut)
                     for handle, text in results.items()
+                    if _is_new(handle, known)
                 ],
             )
             connection.execute(
@@ -350,6 +356,18 @@ def _together(first: SessionRow, other: SessionRow) -> SessionRow:
         "turns": first.turns + other.turns,
     }
     return first.model_copy(update=changes)
+
+
+def _highest(names: Iterable[tuple[str]]) -> dict[str, int]:
+    """The highest number of each letter among ids or handles (``E12``, ``R3``)."""
+    found: dict[str, int] = {}
+    for (name,) in names:
+        found[name[0]] = max(found.get(name[0], 0), int(name[1:]))
+    return found
+
+
+def _is_new(name: str, highest: Mapping[str, int]) -> bool:
+    return int(name[1:]) > highest.get(name[0], 0)
 
 
 def _bounded(record: CitedRecord) -> str:

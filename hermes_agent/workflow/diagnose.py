@@ -17,7 +17,7 @@ from hermes_agent.model.diagnosis import NOT_LOOKED_UP, Diagnosis
 from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit, Notice, NotStored, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
-from hermes_agent.workflow.way import Kept, Question, Way
+from hermes_agent.workflow.way import Kept, Question, StepsNotKeptError, Way
 from tools.errors import HermesError
 from tools.leftovers import private_folder, remove_leftovers
 
@@ -50,15 +50,21 @@ def diagnose(
     ``proposals``: a model may add hypotheses to what is unexplained, after that answer too; they are tested like all
     others. ``kept``: keep each step, and go on after the last one that an earlier call finished. ``question``: a person
     may be asked for one source that would decide between hypotheses. The diagnosis without it is given at once and
-    ``SourceWanted`` emitted after it; the next call with the same question and its answer goes on. ``results`` takes
-    what the tools gave, under the handles that are reported.
+    ``SourceWanted`` emitted after it; the next call with the same question and its answer goes on, or begins again
+    where the files have changed since. An answer that adds nothing leaves the question open, with ``refused`` set.
+    ``results`` takes what the tools gave, under the handles that are reported.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    diagnosis, workspace, cached = _made_or_stored(request, emit, Way(kept, question, results))
+    try:
+        diagnosis, workspace, cached = _made_or_stored(request, emit, Way(kept, question, results))
+    except BaseException:
+        if question is not None:
+            question.answer = None  # of this call alone
+        raise
     emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
-    if question is not None and question.wanted is not None:
+    if question is not None and question.wanted is not None and not question.refused:
         emit(question.wanted)
     worded = diagnosis
     if proposals is not None and diagnosis.leads:
@@ -93,17 +99,23 @@ def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, 
         private_folder(request.cache_dir)
     remove_leftovers(request.cache_dir)
     name = stored.key(request)
+    if way.question is not None and way.question.key != name:  # the files have changed since it was asked
+        way.question.workspace = way.question.saver = way.question.wanted = None
     waits = _waits(way)
     found = None if request.summaries or waits else stored.find(request.cache_dir, name)  # what is missing is made
     if found is not None and not found.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
-        _finish(way, request)
+        _finish(way, request, emit)
         return found, None, True
     diagnosis, made = _run(request, emit, way, name)
     if made.transient:
         emit(NotStored("A trace that was left out may be read the next time, so this answer was not stored."))
         return diagnosis, made, False
-    name = name if made.request == request else stored.key(made.request)  # a person may have attached a source
+    if made.request != request:  # a person has attached a source
+        if stored.key(request) != name:
+            emit(NotStored("The files have changed while they were diagnosed, so this answer was not stored."))
+            return diagnosis, made, False
+        name = stored.key(made.request)
     if not stored.keep(request.cache_dir, name, made.request, diagnosis):
         emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
     return diagnosis, made, False
@@ -120,15 +132,15 @@ def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnos
     _settle_environment(os.environ)
     try:
         result = _result(workspace, emit, way, key)
-    except sqlite3.Error as error:  # the file of sessions is full or damaged: the answer is worth more than its steps
+    except (sqlite3.Error, StepsNotKeptError) as error:  # the answer is worth more than its steps
         if way.kept is None:
             raise
-        emit(Notice(printable(f"The steps of this diagnosis are not kept: {error}", LONGEST_REASON)))
+        emit(_not_kept(error))
         way = replace(way, kept=None)
         result = _result(workspace, emit, way, key)
     finally:
         workspace.close()
-    _finish(way, workspace.request)
+    _finish(way, workspace.request, emit)
     return Diagnosis.model_validate(result["diagnosis"]), workspace
 
 
@@ -136,19 +148,26 @@ def _waits(way: Way) -> bool:
     """Return whether a diagnosis that was kept waits for the answer of a person."""
     if way.question is None:
         return False
-    kept = way.kept
-    return way.question.workspace is not None or (
-        kept is not None and kept.store.pending(kept.session) not in ("", kept.store.UNFINISHED)
-    )
+    if way.question.workspace is not None or way.question.answer is not None:
+        return True
+    with suppress(StepsNotKeptError):  # said when its steps cannot be kept
+        return way.kept is not None and way.kept.waits
+    return False
 
 
-def _finish(way: Way, request: Request) -> None:
+def _finish(way: Way, request: Request, emit: Emit) -> None:
     """Drop the steps that were kept, unless the diagnosis waits for an answer, and keep what it was made of."""
     if way.question is not None:
         way.question.request = request
     if way.kept is not None and (way.question is None or way.question.wanted is None):
-        way.kept.store.set_request(way.kept.session, request)
-        way.kept.store.set_pending(way.kept.session, "")
+        try:
+            way.kept.finish(request)
+        except StepsNotKeptError as error:
+            emit(_not_kept(error))
+
+
+def _not_kept(error: Exception) -> Notice:
+    return Notice(printable(f"The steps of this diagnosis are not kept: {error}", LONGEST_REASON))
 
 
 def _result(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, object]:

@@ -74,7 +74,8 @@ class State(TypedDict, total=False):
     hypotheses: list[dict[str, Any]]  # as ``investigation.stored`` writes them
     interactive: bool  # a person can be asked for a source
     wanted: dict[str, Any] | None  # the source that would decide, see ``tools.judgement.wanted_source``
-    attached: list[str] | None  # paths that a person gave for it; None: nobody was asked
+    attached: list[str] | None  # paths that a person gave for it; None: nobody was asked, or they added nothing
+    refused: str  # why what a person gave added nothing
     recalls: list[str]  # by place in the ranking
     comparison: str
     notes: list[str]  # on the case library
@@ -263,30 +264,32 @@ def attach(state: State, runtime: Runtime[Workspace]) -> State:
     """Read the attached source; the checks that depend on it are asked again, those whose outcome changes reported.
 
     The others keep their answers. Further traces may change where the time is, so all is asked again after them.
+    A source that adds nothing leaves the question open.
     """
     workspace, before = runtime.context, runtime.context.profile()
     try:
         workspace.attach([Path(path) for path in state["attached"] or ()])
     except InputError as error:
-        runtime.stream_writer(Notice(printable(f"Not attached: {error}", LONGEST_REASON)))
-        return {"attached": []}
+        refused = printable(f"Not attached: {error}", LONGEST_REASON)
+        runtime.stream_writer(Notice(refused))
+        return {"attached": None, "refused": refused}
     profile = workspace.profile()
     affected = affected_checks(before, profile)
     if len(affected) == len(CHECKS):
-        return {"checks": [], "asked_again": [spec.name for spec in CHECKS]}
+        return {"checks": [], "asked_again": [spec.name for spec in CHECKS], "refused": ""}
     keep_answers(before, profile, affected)
     said = {each["analyzer"]: (each["status"], each["text"]) for each in state["checks"]}
     changed: list[dict[str, str]] = []
     for spec in in_order(profile):
         if spec in affected:
             changed += _run(spec, workspace, said.get(spec.name))
-    return {"checks": changed, "asked_again": [spec.name for spec in affected]}
+    return {"checks": changed, "asked_again": [spec.name for spec in affected], "refused": ""}
 
 
 def after_attach(state: State) -> str:
-    """Go on where the source makes a difference: from the first checks, or from the ranking."""
+    """Go on where the source makes a difference: from the first checks, or from the ranking; else ask again."""
     if not state.get("attached"):
-        return END
+        return "ask"
     return "coarse" if len(state["asked_again"]) == len(CHECKS) else "explain"
 
 
@@ -418,7 +421,7 @@ def build(saver: BaseCheckpointSaver[str] | None = None) -> CompiledStateGraph[S
     graph.add_conditional_edges("families", fan_out, ["family", "look"])
     graph.add_conditional_edges("write", after_write, ["ask", END])
     graph.add_conditional_edges("ask", after_ask, ["attach", END])
-    graph.add_conditional_edges("attach", after_attach, ["coarse", "explain", END])
+    graph.add_conditional_edges("attach", after_attach, ["coarse", "explain", "ask"])
     graph.add_edge("family", "join")
     graph.add_edge("look", "join")
     return graph.compile(checkpointer=saver)

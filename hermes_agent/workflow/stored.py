@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -36,6 +37,13 @@ def key(request: Request) -> str:
         repr(request.embedding),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def adds_files(known: Sequence[Path], more: Sequence[Path]) -> bool:
+    """Return whether a run that is read from ``known`` has files at ``more`` that are not read yet."""
+    if not more:
+        return False
+    return set(take_inventory([*known, *more], Limits()).files) > set(take_inventory(known, Limits()).files)
 
 
 def _own_cases(folder: Path | None) -> list[object]:

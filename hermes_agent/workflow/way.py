@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.model.events import SourceWanted
+from tools.errors import HermesError, InputError, UsageError
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -18,12 +20,54 @@ if TYPE_CHECKING:
     from hermes_agent.workflow.workspace import Workspace
 
 
+class StepsNotKeptError(HermesError):
+    """The steps of a diagnosis cannot be kept: the file of sessions cannot be used, or the session is gone."""
+
+
 @dataclass(frozen=True)
 class Kept:
-    """Where the steps of a diagnosis are kept: a session of a store. After a kill the next call goes on from there."""
+    """Where the steps of a diagnosis are kept: a session of a store. After a kill the next call goes on from there.
+
+    Every method raises StepsNotKeptError where they cannot be kept there.
+    """
 
     store: SessionStore
     session: str
+
+    @property
+    def waits(self) -> bool:
+        """True where the diagnosis waits for the answer of a person."""
+        with _named():
+            return self.store.pending(self.session) not in ("", self.store.UNFINISHED)
+
+    def saver(self) -> BaseCheckpointSaver[str]:
+        """What keeps the state of the workflow."""
+        with _named():
+            return self.store.saver()
+
+    def begin(self) -> None:
+        """Keep that the diagnosis is unfinished."""
+        with _named():
+            self.store.set_pending(self.session, self.store.UNFINISHED)
+
+    def wait(self, question: str) -> None:
+        """Keep the question that the diagnosis waits for."""
+        with _named():
+            self.store.set_pending(self.session, question)
+
+    def finish(self, request: Request) -> None:
+        """Drop the steps, and keep what the diagnosis was made of."""
+        with _named():
+            self.store.set_request(self.session, request)
+            self.store.set_pending(self.session, "")
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except (InputError, UsageError) as error:
+        raise StepsNotKeptError(str(error)) from error
 
 
 @dataclass
@@ -31,14 +75,18 @@ class Question:
     """The one question that a diagnosis may put to a person, and what it needs to go on after the answer.
 
     ``wanted`` is set where a source would decide. ``answer``: its paths, none to go on without it; None while nobody
-    has answered. ``request``: that of the diagnosis, with the sources that were attached.
+    has answered. ``refused``: why the last answer added nothing; the question stays. ``request``: that of the
+    diagnosis, with the sources that were attached. ``key``: what the diagnosis that waits depends on, see
+    ``workflow.stored``; where the files have changed since, it begins again.
     """
 
     wanted: SourceWanted | None = None
     answer: Sequence[Path] | None = None
+    refused: str = ""
     request: Request | None = None
     workspace: Workspace | None = None  # of the diagnosis that waits, with its run and what its checks found
     saver: BaseCheckpointSaver[str] | None = None  # its state, where no session keeps it
+    key: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.evidence.session_ids import figure_key
-from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
+from hermes_agent.model.diagnosis import EvidenceRecord, HypothesisRecord, SourceSelector
 from hermes_agent.model.events import Event, Notice, StageProgress, ToolCalled, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
@@ -153,6 +153,25 @@ def test_an_unknown_id_names_those_there_are(session: Session) -> None:
         session.show("E999")
 
 
+def test_a_hypothesis_is_shown_as_it_stands_with_what_it_was_before(cache: Path) -> None:
+    open_ = HypothesisRecord(id="H1", cause="straggler", ranks=[7], status="open", next_test="the traces of all ranks")
+    refuted = open_.model_copy(update={"status": "refuted", "judged_by": "Waiting: 1 ms", "next_test": ""})
+    request, settings = Request(paths=(demo_run(),), cache_dir=cache), Settings(cache_dir=cache)
+    with opened(cache) as session:
+        first = session.diagnosis.model_copy(update={"hypotheses": [open_]})
+        later = session.diagnosis.model_copy(update={"hypotheses": [refuted]})
+    with Session(request, settings, first) as session:
+        shown = session.show("H1")
+        assert shown.title.endswith("on rank 7: open")
+        assert shown.lines == ("Would decide: the traces of all ranks",)
+        cited = session.cited
+    with Session(request, settings, later) as session:
+        session.go_on((), cited)
+        shown = session.show("h1")
+        assert shown.title.endswith("on rank 7: refuted")
+        assert shown.lines == ("Waiting: 1 ms", "It was open in an earlier diagnosis of this session.")
+
+
 def test_without_a_diagnosis_there_is_nothing_to_ask(cache: Path) -> None:
     session = Session(Request(paths=(demo_run(),)), Settings(cache_dir=cache))
     with pytest.raises(UsageError, match="diagnose the run first"):
@@ -176,11 +195,14 @@ def test_ids_that_one_call_printed_are_known_to_the_next_and_never_given_twice(o
     with opened(own_cache) as second:
         shown = {name: second.show(name) for name in printed}
         other = second.ask("breakdown of rank 0", ignore)
-    assert {record.id for record in first.discussion.ledger.added()} <= set(printed)
+    added = {record.id for record in first.discussion.ledger.added()}
+    assert added
+    assert added <= set(printed)
     assert all(each.agrees for each in shown.values())
     assert [shown[name].again for name in printed] == pytest.approx([record.value for record in printed.values()])
     new = {record.id: record for record in other.evidence}
     assert all(printed[name] == new[name] for name in printed.keys() & new.keys())
+    assert not added & new.keys()
     assert new.keys() - printed.keys()
 
 

@@ -47,6 +47,13 @@ def test_advice_that_rests_on_another_figure_is_other_advice() -> None:
     assert renumbered(diagnosis(), GivenIds()) == diagnosis()
 
 
+def test_a_hypothesis_keeps_its_id_whatever_testing_it_gave() -> None:
+    given = GivenIds().with_records(cited_records(again()))
+    tested = HypothesisRecord(id="H3", cause="slow_link", status="refuted")
+    own = renumbered(again().model_copy(update={"hypotheses": [tested]}), given)
+    assert [(each.id, each.status) for each in own.hypotheses] == [("H1", "refuted")]
+
+
 def test_only_citations_are_rewritten() -> None:
     names = {"E1": "E2", "E2": "E30", "H1": "H4"}
     text = "`gemm(E1)` on an H1 takes 1 ms [E1; E2], refuted by a measurement (H1); rows e1.1 [E10]"

@@ -200,4 +200,9 @@ def test_records_and_results_of_a_session_are_bounded(tmp_path: Path, monkeypatc
     store.keep(identifier, [FIGURE.model_copy(update={"id": "E4"})], {f"R{n}": "0123456789" for n in range(1, 5)})
     assert [each.id for each in store.open(identifier).records] == ["E2", "E3", "E4"]
     assert list(store.open(identifier).results) == ["R3", "R4"]
+    every = [FIGURE.model_copy(update={"id": f"E{n}"}) for n in range(1, 6)]
+    for _ in range(3):  # what was dropped is given again each time and stays dropped
+        store.keep(identifier, every, {f"R{n}": "0123456789" for n in range(1, 6)})
+        assert [each.id for each in store.open(identifier).records] == ["E3", "E4", "E5"]
+        assert list(store.open(identifier).results) == ["R4", "R5"]
     assert (store.open(other).records, dict(store.open(other).results)) == ((FIGURE,), {"R1": "kept"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import CheckFinished, Event, Notice, SourceWanted, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.sessions.store import SessionStore
+from hermes_agent.workflow.diagnose import diagnose
 from hermes_agent.workflow.runner import run
 from hermes_agent.workflow.way import Kept, Question, Way
 from hermes_agent.workflow.workspace import Workspace
@@ -67,6 +70,9 @@ def answered(profile: Profile, cache: Path, answer: list[Path] | None, after: Pr
         question.answer = answer
         state = run(workspace, heard.append, Way(question=question), "")
         last = Diagnosis.model_validate(state["diagnosis"])
+        if question.refused:
+            assert question.wanted == asked[-1]
+            break
     workspace.close()
     return Answered(first, last, heard, asked, state.get("asked_again", []))
 
@@ -126,7 +132,7 @@ def test_after_monitor_records_only_the_checks_that_look_for_them_run_again(
     assert found.last == expected
 
 
-def test_a_source_that_cannot_be_read_costs_one_notice(shared_cache: Path, without: Diagnosis) -> None:
+def test_the_question_stays_after_a_source_that_adds_nothing(shared_cache: Path, without: Diagnosis) -> None:
     found = answered(pausing(200.0), shared_cache, [ATTACHED])
     assert found.last == without
     assert len(found.asked) == 1
@@ -142,6 +148,50 @@ def test_a_single_hypothesis_is_no_reason_to_ask() -> None:
     assert wanted_source(profile, [contention]) is None
     assert wanted_source(profile, [contention, replace(other, status="refuted")]) is None
     assert wanted_source(profile, [other, replace(other, cause="underutilization")]) is None  # records decide neither
+
+
+LINE = "iteration {step:8d}/ 1000 | samples: {samples} | elapsed time per iteration (ms): {ms:.1f} | lm loss: 2.0\n"
+
+
+def write_log(path: Path, typical_ms: float, age_s: float) -> None:
+    """The output of a job, written ``age_s`` seconds ago."""
+    path.write_text(
+        "".join(LINE.format(step=each, samples=512 * each, ms=typical_ms + 10 * (each % 5)) for each in range(1, 61))
+    )
+    os.utime(path, (time.time() - age_s,) * 2)
+
+
+def step_ms(diagnosis: Diagnosis) -> int:
+    return next(round(each.value) for each in diagnosis.evidence if each.metric == "series_step_ms")
+
+
+@pytest.mark.parametrize("answer", [(), ("other.txt",)], ids=["skipped", "of no use"])
+def test_an_answer_about_files_that_have_changed_begins_a_new_diagnosis(
+    answer: tuple[str, ...], index_only: Path, tmp_path: Path
+) -> None:
+    log, other = tmp_path / "job.out", tmp_path / "other.txt"
+    other.write_text("no trace\n")
+    write_log(log, 2000.0, 100.0)
+    request, question = Request((log,), cache_dir=index_only), Question()
+    assert step_ms(diagnose(request, ignore, question=question)) == 2020
+    assert question.wanted is not None
+    write_log(log, 4000.0, 50.0)
+    question.answer = [tmp_path / name for name in answer]
+    assert step_ms(diagnose(request, ignore, question=question)) == 4020
+    assert (question.wanted is not None) == bool(question.refused) == bool(answer)
+    assert step_ms(diagnose(request, ignore)) == 4020  # what was stored
+
+
+def test_an_answer_ends_with_the_call_that_failed(tmp_path: Path, index_only: Path) -> None:
+    log = tmp_path / "job.out"
+    write_log(log, 2000.0, 100.0)
+    question = Question()
+    diagnose(Request((log,), cache_dir=index_only), ignore, question=question)
+    log.unlink()
+    question.answer = [tmp_path / "records"]
+    with pytest.raises(InputError, match=r"job\.out"):
+        diagnose(Request((log,), cache_dir=index_only), ignore, question=question)
+    assert question.answer is None
 
 
 def test_a_question_outlives_its_process_and_is_answered_in_the_next(

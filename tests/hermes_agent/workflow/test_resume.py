@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import CheckFinished, Event, Stage, StageFinished, ignore
+from hermes_agent.model.events import CheckFinished, Event, Notice, Stage, StageFinished, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.sessions import store as sessions
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.workflow import stored
 from hermes_agent.workflow.diagnose import Kept, diagnose
@@ -68,6 +70,43 @@ def test_after_a_kill_the_same_answer_is_given_without_the_finished_steps(
     assert ended <= set(list(Stage)[list(Stage).index(stage) :])
     assert Stage.WRITE in ended
     assert store.open(session).pending == ""
+    store.close()
+
+
+@pytest.mark.parametrize("stage", [Stage.LOAD, Stage.COARSE, Stage.WRITE])
+def test_a_session_that_is_gone_costs_one_notice_and_not_the_answer(
+    own_cache: Path, expected: Diagnosis, stage: Stage
+) -> None:
+    request = Request((demo_run(),), cache_dir=own_cache, thresholds={"confidence": 0.6})  # none is stored
+    store, notices = SessionStore(own_cache), list[str]()
+    kept = Kept(store, store.new(request))
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice):
+            notices.append(event.text)
+        if isinstance(event, StageFinished) and event.stage == stage:
+            with sqlite3.connect(store.path) as other:  # another process drops it while the diagnosis runs
+                other.execute("DELETE FROM sessions")
+
+    made = diagnose(request, listen, kept=kept)
+    assert made.causes == expected.causes
+    (notice,) = [each for each in notices if "not kept" in each]
+    assert notice.startswith("The steps of this diagnosis are not kept: there is no session")
+    store.close()
+
+
+def test_a_locked_file_of_sessions_costs_one_notice_and_not_the_answer(
+    own_cache: Path, expected: Diagnosis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "WAIT_S", 0.01)
+    store, request = SessionStore(own_cache), Request((demo_run(),), cache_dir=own_cache)
+    kept, heard = Kept(store, store.new(request)), list[Event]()
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert diagnose(request, heard.append, kept=kept).causes == expected.causes
+    (notice,) = [event.text for event in heard if isinstance(event, Notice) and "not kept" in event.text]
+    assert "database is locked" in notice
+    other.close()
     store.close()
 
 
