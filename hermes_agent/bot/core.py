@@ -18,14 +18,14 @@ from hermes_agent.bot import answer as actions
 from hermes_agent.bot.access import Access, Budget
 from hermes_agent.bot.desk import Desk
 from hermes_agent.bot.feedback import About, Feedback, add_feedback
-from hermes_agent.bot.live import EVERY_S, LiveMessage
+from hermes_agent.bot.live import EVERY_S, LiveMessage, Progress
 from hermes_agent.bot.message import Message, Paragraph, sentence
 from hermes_agent.bot.platform import Asked, Clicked, Incoming, Place, Platform, PlatformError, Posted
 from hermes_agent.bot.threads import Threads
 from hermes_agent.bot.wishes import Compare, Diagnose, Help, ListRuns, Question, Unclear, wish_of
 from hermes_agent.evidence.printable import printable
 from hermes_agent.llm.model import Cancelled
-from hermes_agent.model.events import AnswerDelta, Emit, Event, StageProgress, StageStarted
+from hermes_agent.model.events import Emit, Event
 from tools.errors import HermesError, InputError, UsageError
 from tools.knowledge.taxonomy import causes
 
@@ -235,7 +235,7 @@ class Bot:
         if self._parts.threads.find(posted.place.key) is None:
             self._parts.threads.keep(posted.place.key, run)
         live = LiveMessage(self._platform, posted, self._parts.limits.update_s)
-        progress = _Progress(title)
+        progress = Progress(title)
 
         def show(event: Event) -> None:
             if text := progress.text(event):
@@ -308,28 +308,6 @@ class Bot:
             team = printable(",".join(event.teams), 100)
             where = f"team {team}, channel {printable(event.place.channel, 40)}, user {printable(event.user, 40)}"
             self._parts.report(f"not on the allow-list, not answered: {where}")
-
-
-class _Progress:
-    """Events as one line, or as the paragraphs of an answer that passed the checks so far.
-
-    Details of a stage name files, whose hosts are not known before the diagnosis, so they are left out.
-    """
-
-    def __init__(self, title: str) -> None:
-        self._title, self._answer = title, ""
-
-    def text(self, event: Event) -> str:
-        """The text to show, "" where the event changes nothing."""
-        match event:
-            case StageStarted(stage):
-                return f"{self._title}: {stage.replace('_', ' ')} …"
-            case StageProgress(stage, done, total) if total > 0 and not self._answer:
-                return f"{self._title}: {stage.replace('_', ' ')}, {100 * min(done, total) // total} % …"
-            case AnswerDelta(text):
-                self._answer += text
-                return self._answer
-        return ""
 
 
 def _about(value: str) -> About:
