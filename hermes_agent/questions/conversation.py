@@ -34,6 +34,9 @@ SLOWEST = re.compile(r"^(?:and )?(?:which |what )?(?:is )?(?:the )?(?P<how>slowe
 PHASE = re.compile(r"^(?:and|what about|how about) (?:the )?(?P<phase>forward|backward|optimizer|data)(?: pass)?$")
 PHASES = re.compile(r"\b(forward|backward|optimizer)\b")
 THIS_EVENT = re.compile(r"\b(this|that) (kernel|operator|event|call)\b")
+IT = re.compile(r"^how (many times|often|long|much time)\b.*\b(it|they)\b", re.IGNORECASE)
+WORD_IT = re.compile(r"\b(it|they)\b", re.IGNORECASE)
+LEAST_NAME = 8  # letters of a name that was cut in an answer; what is left of it is looked for
 THAT_STEP = re.compile(
     r"\b(?:this|that) (?:step|iteration)\b|\b(?:diesem|dem|dieser) schritt\b|[这那]一?步", re.IGNORECASE
 )
@@ -133,9 +136,13 @@ class Conversation:
     def _with_name(self, text: str) -> Resolved:
         """The question as typed, "this kernel" replaced by the name that the last answer was about."""
         names = self.turns[-1].names if self.turns else []
-        if not THIS_EVENT.search(text.lower()) or not names:
+        name = names[0].partition("…")[0] if names else ""
+        if len(name) < LEAST_NAME and names:
+            name = names[0]
+        pattern = THIS_EVENT if THIS_EVENT.search(text.lower()) else WORD_IT if IT.search(text.strip()) else None
+        if not name or pattern is None:
             return Resolved(text)
-        full = THIS_EVENT.sub(f"`{names[0]}`", text, count=1)
+        full = pattern.sub(lambda _: f"`{name}`", text, count=1)
         return Resolved(full, note=f"Understood as “{full}”.")
 
     def _about(self) -> str:

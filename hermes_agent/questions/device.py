@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.model.display import plain, rank_list
+from hermes_agent.model.display import counted, plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, span, table
 from hermes_agent.questions.question import Question, wording
@@ -278,7 +278,8 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
     steps = "Steps: none"
     if run.steps:
         time = discussion.say("{step_time_ms:statistic=median}")
-        steps = f"{capital(span('step', run.steps))}, marked by {plain(run.step_origin)}, with a median of {time}"
+        which = f"{capital(span('step', run.steps))} ({counted(len(run.steps), 'step')})"
+        steps = f"{which}, marked by {plain(run.step_origin)}, with a median of {time}"
     rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout])
     recorded = f"What the recording says of the run:\n{rows}"
     return blocks([recorded, unknown, _shapes(discussion)])

@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
 from hermes_agent.questions import (
     advice,
+    asked,
     bounded,
     causes,
     checkpoints,
@@ -21,6 +22,7 @@ from hermes_agent.questions import (
     device,
     events,
     evidence_lookup,
+    figures,
     overlaps,
     places,
     ranks,
@@ -32,6 +34,7 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.lengths import lengths
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import (
+    ENGLISH,
     MOST_PLACES,
     Question,
     in_english,
@@ -48,6 +51,7 @@ from tools.errors import UsageError
 
 NOT_UNDERSTOOD = "not_understood"
 NOT_MEASURABLE = "not_measurable"
+FIGURE = "figure"  # one figure by its metric, where no kind of question gave what was asked
 SUGGESTED = ("Why is it slow?", "What should I change first?", "Could it be the network?")
 DESCRIPTION = 6  # words that describe a symptom, for which cases are looked up; fewer are a question about the run
 QUESTION_WORD = re.compile(
@@ -58,6 +62,7 @@ AT_END = re.compile(
     r"\b(first|last|final) (?:(?:recorded|traced|profiled) )?(?:steps?|iterations?)\b(?! (?:to|towards|should)\b)"
     r"|\b(first) (?:and|vs|versus|to|against|with) (?:the )?(last|final)\b"
 )
+AND_WHY = re.compile(r"\bwhy$")
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
 OF_LENGTH = ("How many", "Which")  # English forms of questions that a length may bound
@@ -83,19 +88,25 @@ class Answer:
 def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
     """The answer from the diagnosis and what can be measured; raises InputError when the run can no longer be read."""
     foreign = in_english(text)
-    if foreign and (asked := lengths(text)) and foreign[1].startswith(OF_LENGTH):
-        foreign = (foreign[0], f"{foreign[1].rstrip('?')} {asked.text}?")
+    limits = lengths(text)
+    if foreign and limits and foreign[1].startswith(OF_LENGTH):
+        foreign = (foreign[0], f"{foreign[1].rstrip('?')} {limits.text}?")
+    english = foreign is None and text.isascii() and ENGLISH.search(text.lower())
+    language, words = ("", "") if english or limits else asked.in_english_words(text)
+    foreign = foreign or ((language, words) if words else None)
     spelt = text if foreign else corrected(text)
     question = read_question(foreign[1] if foreign else spelt, page)
     try:
-        intent, answer = answer_text(discussion, question)
+        intent, answer = answer_text(discussion, question, read_question(words) if words else None)
     except UsageError as error:
         intent = NOT_MEASURABLE
         answer = f"That cannot be measured on this run: {unbracketed(str(error))}."
     if page and (intent == NOT_MEASURABLE or intent not in PAGED):  # its first page was answered
         answer = wording("page_end")
     if foreign:
-        lead = f"Understood from {foreign[0]} as `{foreign[1]}`; answers are in English. {left_out(text, question)}"
+        wanted = asked.asked(read_question(words)) if intent == FIGURE else None
+        lead = f"Understood from {foreign[0]} as `{wanted.spoken if wanted else foreign[1]}`; answers are in English."
+        lead = f"{lead} {'' if intent == FIGURE else left_out(text, question)}"
         answer = f"{lead.strip()}\n\n{answer}"
     elif spelt != text:
         answer = f"Read as “{unbracketed(spelt)}”.\n\n{answer}"
@@ -124,9 +135,47 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
     return tuple(known[name] for name in dict.fromkeys(cited_ids(text)) if name in known)
 
 
-def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
-    """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown."""
+def answer_text(discussion: Discussion, question: Question, spoken: Question | None = None) -> tuple[str, str]:
+    """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown.
+
+    An answer that does not state the figure that was asked for is not given: the figure by its metric is, or that there
+    is none. ``spoken`` is a question in another language word by word.
+    """
     question = at_ends(discussion, question)
+    own = at_ends(discussion, spoken) if spoken is not None else question
+    try:
+        name, text = _by_kind(discussion, question)
+    except UsageError as error:
+        name, text = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
+    if name in OF_NO_FIGURE or question.page or lengths(question.text):
+        return name, text
+    if name == "breakdown" and AND_WHY.search(question.words):
+        return name, blocks([" ".join(discussion.diagnosis.answer), text])
+    wanted = _wanted(discussion, own, name)
+    general = wanted is None or (wanted.topic.given.get("kind") in asked.GENERAL and "part" not in wanted.topic.given)
+    read = spoken is not None or own.names or not (name in BROAD or wanted) or not asked.asks_figure(own)
+    if general and not read and (strange := figures.strange_words(own)):
+        return FIGURE, figures.not_known(strange)
+    if wanted is None or (name not in OPINIONS and figures.answers(wanted, text, discussion.ranks)):
+        return name, text
+    if refusal := _no_such_rank(discussion, own):
+        return name, refusal
+    try:
+        return FIGURE, figures.figure(discussion, wanted)
+    except UsageError as error:
+        return FIGURE, figures.declined(wanted, unbracketed(str(error)))
+
+
+def _wanted(discussion: Discussion, question: Question, name: str) -> asked.Asked | None:
+    """The figure that a question asks for, answered as ``name``; names of the run count where that is broad."""
+    wanted = asked.asked(question)
+    if name in BROAD or (wanted is not None and wanted.topic.given.get("kind")):
+        wanted = asked.asked(question, figures.unknown_topic(discussion, question))
+    return asked.about_topic(question) if wanted is None and name == NOT_UNDERSTOOD else wanted
+
+
+def _by_kind(discussion: Discussion, question: Question) -> tuple[str, str]:
+    """The first kind of question that fits, and its answer."""
     for name, intent in lexicon().intents.items():
         if intent.fits(question.words):
             refusal = "" if name in OF_ANY_RANK else _no_such_rank(discussion, question)
@@ -182,6 +231,17 @@ PAGED = {
     *("kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"),
     *("counts", "streams"),
 }
+# Kinds whose answers are no figures, or that say by themselves what they cannot give.
+OF_NO_FIGURE = {
+    "help", "workload", "what_if", "identifiers", "gaps", "comparison", "two_places", "timeline", "event", "settings",
+    "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
+    "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
+    "recording", "host_use", "throughput",
+}  # fmt: skip
+BROAD = {  # kinds that answer whatever holds one of their words
+    NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
+}  # fmt: skip
+OPINIONS = {NOT_UNDERSTOOD, "suspicion", "definition", "overview"}  # no answers to a question for a figure
 OF_ALL_RANKS = {"steps"}  # their answers do not look at the ranks named
 OF_ALL_STEPS = {
     "ranks", "waiting", "utilisation", "launch_queue", "memory", "named_work", "operation", "host_calls",

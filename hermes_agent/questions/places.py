@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from hermes_agent.questions.device import operator_and_shapes, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
-from hermes_agent.questions.prose import blocks, milliseconds, paragraph, row_table
+from hermes_agent.questions.prose import blocks, listed, milliseconds, paragraph, row_table
 from hermes_agent.questions.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.find_events import GroupRow
 from tools.agent_tools.phases import PhaseRow
 from tools.agent_tools.result import Result
+from tools.findings import Fact
 
 LISTED = 5
+OPTIMIZER_STEP = "Optimizer.step#"  # what torch.optim marks
 PHASES = ("data", "forward", "backward", "optimizer")
 
 
@@ -80,6 +82,12 @@ def phase_times(discussion: Discussion, question: Question) -> str | None:
         cells, heads = [[row[0], *row[2:]] for row in cells], ("id", "host", "phase")
     when = "per step" if step is None else f"in step {step}"
     asked = [name for name in PHASES if name in question.words.split()] or ["forward", "backward"]
+    timed = {row.name for row in rows if row.host_ms or kernels.get(row.name)}
+    if not timed.intersection(asked):
+        none = (
+            f"There is no {listed(asked, 'or')} in the recorded steps of rank {rank}, as far as the trace shows phases."
+        )
+        return paragraph([none, *(note for note in result.notes if "separable" in note)])
     parts = [_phase(discussion, rank, name, step, device) for name in asked]
     lead = f"Phases of rank {rank}, ms {when}: the phase's kernels, communication included, and its time on the host."
     return blocks([" ".join(parts), lead if device else f"Phases of rank {rank}, ms {when}: time on the host.",
@@ -126,13 +134,23 @@ def _phase(discussion: Discussion, rank: int, phase: str, step: int | None, devi
     when = "per step" if step is None else f"in step {step}"
     if not device or phase == "data":
         host = discussion.measured("phase_ms", rank=rank, phase=phase, place="host", step=step)
-        return (
-            "" if host is None else discussion.say(f"The {phase} of rank {rank} takes {{0}} {when} on the host.", host)
-        )
+        if host is None:
+            return ""
+        text = f"The {phase} of rank {rank} takes {{0}} {when} on the host"
+        marked = _marked_steps(discussion, rank) if phase == "optimizer" and step is None else None
+        return discussion.say(f"{text}.", host) if marked is None else discussion.say(
+            f"{text}, {{1}} of it in the calls marked as the optimizer's step.", host, marked
+        )  # fmt: skip
     time = discussion.measured("events_ms", rank=rank, by="phase", name=phase, kind="kernel", step=step)
     return f"The {phase} launches no kernel." if time is None else discussion.say(
         f"The kernels of the {phase} of rank {rank} run {{0}} {when}.", time
     )  # fmt: skip
+
+
+def _marked_steps(discussion: Discussion, rank: int) -> Fact | None:
+    """Time per step in the optimizer's own step, without clearing gradients; None where it is not marked."""
+    fact = discussion.measured("kind_ms", rank=rank, kind="annotation", part=OPTIMIZER_STEP)
+    return fact if fact is not None and fact.value > 0 else None
 
 
 def _by_place(discussion: Discussion, question: Question, place: _Place) -> str:

@@ -89,10 +89,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Language:
-    """Patterns of one language by the English subject or question that they stand for."""
+    """Patterns of one language by the English subject, question or words that they stand for."""
 
     subjects: dict[str, str]
     questions: dict[str, str]
+    words: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,21 @@ class EventKind:
     kind: str
     part: str = ""
     device: bool = False  # there are none on a run without a device
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a figure can be of: ``figures`` has the metrics of it (``part_ms:part=host``) by what is asked.
+
+    ``shown`` are words of an answer about it; ``given`` goes to every metric, as for events of one kind.
+    """
+
+    title: str
+    words: str
+    shown: str
+    figures: dict[str, list[str]]
+    given: dict[str, str] = field(default_factory=dict)
+    device: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,6 +158,7 @@ class Lexicon:
     texts: dict[str, str]
     operations: tuple[Operation, ...]
     event_kinds: tuple[EventKind, ...]
+    topics: tuple[Topic, ...]
     unrecorded: tuple[Unrecorded, ...]
     terms: tuple[Term, ...]
     spelling: str

@@ -28,7 +28,7 @@ def corrected(text: str) -> str:
     def correct(match: re.Match[str]) -> str:
         nonlocal left
         word = match[0]
-        if left == 0 or not PLAIN.fullmatch(word) or len(word) < SHORTEST or _known(word.lower()):
+        if left == 0 or not PLAIN.fullmatch(word) or len(word) < SHORTEST or is_known(word.lower()):
             return word
         better = _nearest(word.lower())
         left -= better != word.lower()
@@ -37,7 +37,7 @@ def corrected(text: str) -> str:
     return WORD.sub(correct, text)
 
 
-def _known(word: str) -> bool:
+def is_known(word: str) -> bool:
     """Whether it is one of the words that are spelt right, or one of them with an ending."""
     return word in _vocabulary() or any(stem in _vocabulary() for stem in _stems(word))
 
@@ -56,13 +56,14 @@ def _stems(word: str) -> Iterator[str]:
 
 
 def _nearest(word: str) -> str:
-    """A word with the same letters in another order, else the likest with the same first letter, else the word."""
+    """A word with the same letters in another order or one letter more, else the likest with the same first letter."""
     same_start = [each for each in _targets() if each[0] == word[0]]
     for each in same_start:
         if len(each) == len(word) and sorted(each) == sorted(word):
             return each
     if len(word) == SHORTEST:
-        return word
+        one_more = (each for each in same_start if any(each[:at] + each[at + 1 :] == word for at in range(len(each))))
+        return next(one_more, word)
     return next(iter(difflib.get_close_matches(word, same_start, 1, LIKENESS)), word)
 
 
@@ -75,5 +76,8 @@ def _targets() -> tuple[str, ...]:
 def _vocabulary() -> frozenset[str]:
     """Words of the product's own texts, which are spelt right."""
     text = files("hermes_agent.questions").joinpath("lexicon.yaml").read_text(encoding="utf-8")
-    texts = [text, *(f"{cause.id} {' '.join(cause.mechanisms)} {cause}" for cause in causes().values())]
+    texts = [
+        text.partition("\nlanguages:")[0],
+        *(f"{cause.id} {' '.join(cause.mechanisms)} {cause}" for cause in causes().values()),
+    ]
     return frozenset(word.lower() for each in texts for word in PLAIN.findall(each))

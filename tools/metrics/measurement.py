@@ -79,7 +79,7 @@ def choice(what: str, asked: str, known: Collection[str]) -> str:
     raise UsageError(f"there is no {what} {asked!r}; the nearest are {', '.join(near)}")
 
 
-STATISTICS = ("mean", "median", "p95", "p99", "max")
+STATISTICS = ("mean", "median", "p95", "p99", "min", "max")
 
 
 def of_rank(view: RankProfile, value: float, rows: Callable[[], pd.DataFrame], selector: str) -> Measurement:
@@ -126,7 +126,7 @@ def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
 
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:
-    """Mean, median, 95th or 99th percentile or maximum over steps."""
+    """Mean, median, 95th or 99th percentile, minimum or maximum of figures, such as those of all steps."""
     match choice("statistic", statistic, STATISTICS):
         case "mean":
             return float(values.mean())
@@ -134,5 +134,7 @@ def over_steps(values: NDArray[np.float64], statistic: str) -> float:
             return float(np.median(values))
         case "p95" | "p99":
             return float(np.quantile(values, int(statistic[1:]) / 100))
+        case "min":
+            return float(values.min())
         case _:
             return float(values.max())

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
-from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks, over_steps
 from tools.run.model import MONITOR_FORMAT
 from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
 from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
@@ -42,6 +42,18 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     if table.empty:
         raise UsageError("no such collective runs in the recorded steps")
     value = float((table["end_ns"] - table["start_ns"]).mean()) / 1e6
+    return of_ranks(profile, value, table, selector("durations of collectives in steps", kind), rank)
+
+
+@metric("ms", "{statistic} duration of single {kind} collectives", "How long is the longest or shortest collective?")
+def collective_each_ms(
+    profile: Profile, kind: str | None = None, rank: int | None = None, statistic: str = "max"
+) -> Measurement:
+    """Duration of single collectives with their waiting: median, mean, min, max, p95 or p99 of them."""
+    table = _chosen(profile, kind, rank)
+    if table.empty:
+        raise UsageError("no such collective runs in the recorded steps")
+    value = over_steps((table["end_ns"] - table["start_ns"]).to_numpy() / 1e6, statistic)
     return of_ranks(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
