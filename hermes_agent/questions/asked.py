@@ -33,7 +33,8 @@ NAMED = re.compile(
 )
 DEFINITION = re.compile(
     r"^(what (is|are)|whats( the)?|define|explain|describe|tell me about) (a |an |the )?(?!(share|percent\w*|number"
-    r"|time|mean|median|total|longest|shortest|average|bandwidth|rate|sizes?|duration)\b)|^what does .* (mean|stand for)$"
+    r"|time|mean|median|total|longest|shortest|average|bandwidth|rate|sizes?|duration)\b)"
+    r"|^what does .* (mean|stand for)$"
 )
 WHICH_RANK = re.compile(
     r"\b(which|what|whose) (of the )?(traced |other )?(ranks?|gpus?|process(es)?|devices?|cards?)\b"

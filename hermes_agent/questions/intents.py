@@ -31,7 +31,7 @@ from hermes_agent.questions import (
     throughput,
 )
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lengths import lengths
+from hermes_agent.questions.lengths import LENGTH, lengths
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import (
     ENGLISH,
@@ -147,7 +147,7 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         name, text = _by_kind(discussion, question)
     except UsageError as error:
         name, text = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
-    if name in OF_NO_FIGURE or question.page or lengths(question.text):
+    if name in OF_NO_FIGURE or question.page or LENGTH.search(question.text.lower()):
         return name, text
     if name == "breakdown" and AND_WHY.search(question.words):
         return name, blocks([" ".join(discussion.diagnosis.answer), text])

@@ -22,7 +22,7 @@ def kind_count(
     profile: Profile, rank: int, kind: str, part: str = "", min_us: float = 0.0, max_us: float = 0.0, without: str = ""
 ) -> Measurement:
     """Events of a kind per step of a rank: those whose name holds ``part``, that take ``min_us`` or more, and, where
-    ``max_us`` is given, less than that. ``part`` and ``without`` are parts of names, several with ``|`` between them."""
+    ``max_us`` is given, less than that. ``part`` and ``without`` are parts of names, several with ``|`` between."""
     view, rows = _of_kind(profile, rank, kind, part, min_us, max_us, without)
     return of_events(view, len(rows) / len(view.steps), rows, _selector(kind, part, min_us, max_us))
 
