@@ -13,6 +13,8 @@ from hermes_agent.llm.structured import parse_form
 from hermes_agent.model.diagnosis import CheckRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
 from hermes_agent.questions.question import normalised, subjects_of
+from hermes_agent.statements.checks import faults_of
+from hermes_agent.statements.context import CheckContext
 from hermes_agent.statements.record import Statement, Statements
 from hermes_agent.statements.slots import BRACES
 from tools.errors import ModelError
@@ -25,7 +27,8 @@ CITED = re.compile(r"[EAC]\d+")
 class Assertion:
     """One statement of an answer. ``by`` is who made it; ``opens`` are checks it says could not be answered.
 
-    ``uncited`` are figures of a model's free text, ``misquoted`` figures that are not those of the id they cite.
+    ``uncited`` are figures of a model's free text, ``misquoted`` figures that are not those of the id they cite;
+    ``refused`` is why the words around a cause or an advice are not shown to a reader, "" where they may be.
     """
 
     by: str  # "template" or "model"
@@ -40,6 +43,7 @@ class Assertion:
     opens: tuple[str, ...] = ()
     uncited: tuple[Figure, ...] = ()
     misquoted: tuple[str, ...] = ()
+    refused: str = ""
 
 
 def of_model(answer: str, diagnosis: Diagnosis, index: EvidenceIndex) -> tuple[Assertion, ...]:
@@ -64,6 +68,8 @@ def _of_statement(each: Statement, diagnosis: Diagnosis, index: EvidenceIndex, *
     ids = (*each.evidence, *(slot.partition(":")[0] for slot in slots if CITED.fullmatch(slot.partition(":")[0])))
     ranks = (*each.ranks, *(int(slot[5:]) for slot in slots if re.fullmatch(r"rank:\d+", slot)))
     asks = each.kind == "unknown" and each.text.rstrip().endswith("?")
+    words = each.kind in ("causal", "advice") and BRACES.sub("", each.text).strip(" .")
+    faults = faults_of(each, CheckContext(diagnosis, index)) if words else []
     return Assertion(
         "model",
         "question" if asks else each.kind,
@@ -76,6 +82,7 @@ def _of_statement(each: Statement, diagnosis: Diagnosis, index: EvidenceIndex, *
         each.part or "",
         tuple(slot[5:] for slot in slots if slot.startswith("open:")),
         figures_in(BRACES.sub(" ", each.text)),
+        refused="; ".join(faults),
     )
 
 

@@ -93,7 +93,7 @@ def grounded_path(answer: Answered) -> float | None:
 def right(answer: Answered) -> float:
     """1 where the answer holds the figures, the cause or the refusal that was asked for, and nothing false."""
     asked = answer.question.asked
-    held = [answer.understood, bool(answer.assertions), not false_claims(answer)]
+    held = [answer.understood, bool(answer.assertions), not false_claims(answer), not _loose_words(answer)]
     held += [answer_fact(answer) in (None, 1.0), abstained(answer) in (None, 1.0)]
     held.append(not asked.causal_path or next(iter(blamed(answer)), "") in answer.label.causes)
     held += [any(_cites(answer, each, wanted) for each in answer.lead) for wanted in asked.must_cite]
@@ -109,13 +109,18 @@ def grounded(answer: Answered) -> float:
     )
     cites = all(any(_cites(answer, each, wanted) for each in answer.lead) for wanted in answer.question.asked.must_cite)
     rests = any(each.ids or each.opens for each in answer.lead) or abstained(answer) == 1.0
-    held = [answer.understood, figures, cites, rests, not false_claims(answer)]
+    held = [answer.understood, figures, cites, rests, not false_claims(answer), not _loose_words(answer)]
     return float(all(held) and grounded_path(answer) in (None, 1.0) and abstained(answer) in (None, 1.0))
 
 
 def both(answer: Answered) -> float:
     """1 where the answer is right and grounded."""
     return min(right(answer), grounded(answer))
+
+
+def _loose_words(answer: Answered) -> list[str]:
+    """Free text around a cause or an advice that no slot, graph or vocabulary of the product carries."""
+    return [each.refused for each in answer.assertions if each.refused]
 
 
 def blamed(answer: Answered) -> list[str]:

@@ -218,7 +218,7 @@ def _of_both(score: Score, template: Answered, words: Answered, *, lied: bool) -
         return first
     second = score(words)
     best = max(first, second or 0.0)
-    return 0.0 if lied and score in (right, both) else best
+    return 0.0 if lied and score in (right, grounded, both) else best
 
 
 def _passed(outcome: Accepted, diagnosis: Diagnosis, index: EvidenceIndex) -> tuple[Assertion, ...]:
