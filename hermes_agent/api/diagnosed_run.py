@@ -142,7 +142,7 @@ class DiagnosedRun:
 
     @property
     def steps(self) -> pd.DataFrame:
-        """The slowest rank of each traced step and its parts in ms; UsageError without a trace."""
+        """The slowest rank of each traced step and its parts in ms; without a trace the steps that were recorded."""
         return pd.DataFrame(step_rows(self.profile())).set_index("step")
 
     @property

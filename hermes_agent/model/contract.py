@@ -16,6 +16,7 @@ from typing import Protocol
 
 from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from tools.derived_page import keep
+from tools.documents import parse_json
 
 PATH = Path("docs/diagnosis.schema.json")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -54,7 +55,7 @@ def _validator() -> _Validator:
 
 def faults(text: str) -> list[str]:
     """What is wrong with a printed diagnosis by the schema, one line each with its place; empty where nothing is."""
-    found = _validator().iter_errors(json.loads(text))
+    found = _validator().iter_errors(parse_json(text))
     return [f"{error.json_path}: {error.message[:FAULT_CHARS]}" for error in found]
 
 

@@ -25,8 +25,9 @@ HOSTILE_YAML = {
     "mappings": "{a: " * 12_000,
     "indented": "\n".join(" " * n + "a:" for n in range(999)),
 }
-# A reader of a cache with checksums, and one whose text msgspec has parsed before.
-OWN_PARSERS = {"tools/run/packing.py", "tools/views/operator_cost.py"}
+# A reader of a cache with checksums, one whose text msgspec has parsed before, and the monitor, which imports nothing
+# of ours and reads what its own `hermes-dx diagnose` printed.
+OWN_PARSERS = {"tools/run/packing.py", "tools/views/operator_cost.py", "hermes_agent/monitor/verdict.py"}
 PARSERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
 
 values = st.recursive(

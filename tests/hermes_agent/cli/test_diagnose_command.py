@@ -13,6 +13,7 @@ import pytest
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.model.diagnosis import Diagnosis
+from tools.errors import ExitCode
 
 pytestmark = pytest.mark.usefixtures("commands_cache")
 
@@ -45,6 +46,7 @@ def test_the_second_call_gives_the_same_answer_without_reading_the_run_again(
 WARM = """
 import sys
 from hermes_agent.cli.main import main
+from tools.errors import ExitCode
 code = main(["diagnose", sys.argv[1]])
 print(" ".join(sys.modules), file=sys.stderr)
 sys.exit(code)
@@ -135,7 +137,7 @@ def test_a_baseline_of_another_machine_is_refused_with_the_reasons(
     traces: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, baseline = traces / "hta/trace_diff_test.json.gz", traces / "hta/trace_diff_control.json.gz"
-    assert main(["diagnose", str(run), "--baseline", str(baseline)]) == 3
+    assert main(["diagnose", str(run), "--baseline", str(baseline)]) == ExitCode.NOT_COMPARABLE
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "cannot be compared" in captured.err

@@ -26,9 +26,9 @@ def environment(folder: Path, cache: Path) -> dict[str, str]:
     return {**own, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-async def test_a_client_of_another_process_calls_every_tool(tmp_path: Path, shared_cache: Path) -> None:
+async def test_a_client_of_another_process_calls_every_tool(tmp_path: Path, index_only: Path) -> None:
     server = StdioServerParameters(
-        command=sys.executable, args=SERVE, env=environment(tmp_path, shared_cache), cwd=tmp_path
+        command=sys.executable, args=SERVE, env=environment(tmp_path, index_only), cwd=tmp_path
     )
     messages: list[str] = []
 

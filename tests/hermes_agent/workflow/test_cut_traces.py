@@ -94,7 +94,7 @@ def test_no_question_is_answered_without_a_whole_trace_and_without_records() -> 
     assert {check.status for check in all_checks(profile)} == {"cannot_answer"}
 
 
-@pytest.mark.parametrize("command", ["operators", "kernels", "steps", "tool find_events"])
+@pytest.mark.parametrize("command", ["operators", "kernels", "tool find_events"])
 def test_a_command_on_cut_traces_alone_says_that_they_cannot_be_used(
     command: str, half_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_run_equals_itself() -> None:
 def test_runs_that_differ_in_kind_are_refused_with_the_reason(other: Profile, reason: str) -> None:
     with pytest.raises(NotComparableError, match=reason) as refusal:
         compare(small(), other)
-    assert refusal.value.exit_code == ExitCode.INPUT
+    assert refusal.value.exit_code == ExitCode.NOT_COMPARABLE
 
 
 def layered(width: int, batch: int = 8, loop: int = 0, operators: tuple[str, ...] = ()) -> Profile:
