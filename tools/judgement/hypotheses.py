@@ -35,7 +35,8 @@ class Hypothesis:
     """A cause that may be behind a part of the step, and what testing it gave.
 
     ``lead`` is the number of the lead that it would explain, from 1; 0 for a cause found with low confidence and for a
-    part as a whole. ``size_ms`` and ``size_pct``: what it would have to explain, per step and of the step.
+    part as a whole. ``ranks``: where the cause is, of a straggler the rank that ``seen_on`` wait for.
+    ``size_ms`` and ``size_pct``: what it would have to explain, per step and of the step.
     """
 
     number: int  # H1, H2, ...
@@ -56,6 +57,7 @@ class Hypothesis:
     against: tuple[Fact, ...] = ()
     judged_by: Sentence | None = None
     proposed_by: Literal["analyzers", "model"] = "analyzers"
+    seen_on: tuple[int, ...] = ()  # the ranks that wait for a straggler; () is all others
     first: str = ""  # metric of the test to begin with; "": the most decisive one
 
     @property
@@ -80,7 +82,9 @@ def propose(
         found += [
             each for number, lead in enumerate(ranking.leads, start=1) for each in _of_lead(profile, number, lead)
         ]
-        found += [_of_cause(each) for each in _doubtful(profile, ranking)]
+        of_leads = {(each.cause, each.ranks) for each in found}
+        doubtful = [_of_cause(each) for each in _doubtful(profile, ranking)]
+        found += [each for each in doubtful if (each.cause, each.ranks) not in of_leads]
     found += _of_open_parts(profile, ranking, checks, [*known, *found])
     taken = {(each.cause, each.lead, each.part) for each in known}
     new = [each for each in found if (each.cause, each.lead, each.part) not in taken][: MOST - len(known)]
@@ -120,11 +124,22 @@ def outcome_of(profile: Profile, hypothesis: Hypothesis) -> tuple[Fact, ...] | s
         return f"{test.metric} needs {MISSING[missing[0]]}"
     arguments: dict[str, str | int] = dict(test.arguments)
     try:
-        if "rank" not in signature(metrics()[test.metric].function).parameters:
+        takes = signature(metrics()[test.metric].function).parameters
+        if "last_rank" in takes and set(hypothesis.ranks) & set(profile.rank_numbers):
+            return _waiting(profile, hypothesis, test.metric)
+        if "rank" not in takes:
             return (measure(profile, test.metric, **arguments),)
         return tuple(measure(profile, test.metric, **arguments, rank=rank) for rank in _ranks(profile, hypothesis))
     except UsageError as error:
         return str(error)
+
+
+def _waiting(profile: Profile, hypothesis: Hypothesis, metric: str) -> tuple[Fact, ...] | str:
+    """The waiting for each rank of the hypothesis, where it is seen; what it was found by is no test of it."""
+    places: list[dict[str, str | int]] = [{"rank": rank} for rank in hypothesis.seen_on] or [{}]
+    late = [rank for rank in _ranks(profile, hypothesis) if rank not in hypothesis.seen_on]
+    facts = [measure(profile, metric, **place, last_rank=rank) for rank in late for place in places]
+    return tuple(each for each in facts if each not in hypothesis.evidence) or f"{metric} is what it was found by"
 
 
 def judged(profile: Profile, hypothesis: Hypothesis, outcome: Sequence[Fact] | str) -> Hypothesis:
@@ -191,12 +206,15 @@ def _of_lead(profile: Profile, number: int, lead: Lead) -> Iterator[Hypothesis]:
     if not size_ms and place.part != "step" and profile.traced:  # of unknown size: the whole part
         size_ms, size_pct = (measure(profile, f"part_{unit}", part=place.part).value for unit in ("ms", "pct"))
     measured_on = next((each.ranks for each in lead.claim.facts if len(each.ranks) == 1), place.ranks)
+    own = (*measured_on, *(rank for rank in place.ranks if rank not in measured_on))
     for each in lead.candidates:
+        waits = each.cause == "straggler" and place.part == "exposed_communication"
         yield Hypothesis(
             number=0,
             cause=each.cause,
             mechanism=None,
-            ranks=(*measured_on, *(rank for rank in place.ranks if rank not in measured_on)),
+            ranks=_waited_for(profile, measured_on) if waits else own,
+            seen_on=measured_on if waits else (),
             lead=number,
             part=place.part,
             steps=place.steps,
@@ -205,6 +223,17 @@ def _of_lead(profile: Profile, number: int, lead: Lead) -> Iterator[Hypothesis]:
             likelihood=each.likelihood,
             needs=tests_of(each.cause).record or lead.decide_by,
         )
+
+
+def _waited_for(profile: Profile, waiting: Sequence[int]) -> tuple[int, ...]:
+    """The rank that these ranks wait for longest; () where they wait for none that was traced."""
+    waited = {
+        last: sum(measure(profile, "exposed_wait_ms", rank=rank, last_rank=last).value for rank in waiting)
+        for last in profile.run.rank_numbers
+        if last not in waiting
+    }
+    last = max(waited, key=lambda each: waited[each], default=None)
+    return () if last is None or waited[last] <= 0.0 else (last,)
 
 
 def _of_cause(cause: RankedCause) -> Hypothesis:

@@ -7,11 +7,12 @@ from inspect import signature
 
 import pytest
 
+from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of
 from tests.tools.judgement.test_leads import pausing
 from tools.analyzers.registry import all_checks
-from tools.findings import Fact
-from tools.judgement.catalog import metrics
+from tools.findings import Fact, Sentence
+from tools.judgement.catalog import measure, metrics
 from tools.judgement.hypotheses import (
     MISSING,
     Hypothesis,
@@ -23,6 +24,7 @@ from tools.judgement.hypotheses import (
     proposed,
     with_hypotheses,
 )
+from tools.judgement.lead import Candidate, Lead, Place
 from tools.judgement.ranking import Ranking, ranking
 from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.hypothesis_tests import hypothesis_tests
@@ -137,6 +139,22 @@ def test_waiting_is_not_tested_without_the_traces_of_all_ranks(paused: Profile) 
     measured = outcome_of(paused, alone)
     assert not isinstance(measured, str)
     assert [each.value for each in measured] == [0.0]
+
+
+def test_a_straggler_is_the_rank_that_is_waited_for() -> None:
+    profile = late_run(lambda rank, _: 3_000.0 if rank == 2 else 0.0)
+    waited = measure(profile, "exposed_wait_ms", rank=0, last_rank=2)
+    place = Place("exposed_communication", (0,), "every step")
+    claim = Sentence("Exposed communication takes {0}.", (measure(profile, "part_ms", part=place.part, rank=0),))
+    lead = Lead(place, waited.value, 40.0, claim, (Candidate("straggler", 0.5, "ranks wait"),), "")
+    (own,) = propose(profile, Ranking((), (), "inconclusive", "", leads=(lead,)), all_checks(profile), ())
+    assert (own.cause, own.ranks, own.seen_on) == ("straggler", (2,), (0,))
+    outcome = outcome_of(profile, own)
+    assert not isinstance(outcome, str)
+    assert [(dict(each.arguments)["last_rank"], each.value) for each in outcome] == [(2, waited.value)]
+    after = judged(profile, own, outcome)
+    assert after.status == "supported"
+    assert waited.value > 2.0
 
 
 def test_a_model_proposes_causes_of_the_taxonomy_only(paused: Profile) -> None:
