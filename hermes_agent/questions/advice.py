@@ -11,7 +11,7 @@ from hermes_agent.model.display import cause_title, costs, on_ranks
 from hermes_agent.questions.causes import about, fewest_workers
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
-from hermes_agent.questions.question import Question, Subject, subject_of, wording
+from hermes_agent.questions.question import Question, Subject, normalised, subject_of, wording
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import Thresholds
@@ -44,6 +44,7 @@ GENERAL = re.compile(
     r"time|to|top|training|try|turn|two|up|us|use|using|was|we|were|what|will|win|with|without|worth|would|"
     r"you|your|together|once|combined|only|just|really|else|anything|something|same|still|likely|roughly|about)"
 )
+SWITCHES = {"true", "false", "1", "0", "recommended", "advice", "suggested"}
 # A question for yes or no about the whole run: is it well, or is it slow.
 HEALTH = re.compile(
     r"^(?:is|was|does|do|are|am|looks?|everything|all)\b.*\b(?:(?P<well>healthy|ok|okay|fine|good|well|normal|efficient|optimal|fast)"
@@ -114,6 +115,8 @@ def in_full(item: AdviceRecord) -> str:
 def what_if(discussion: Discussion, question: Question) -> str:
     """The step without the cause that the question names, else without each cause found."""
     causes, subject = discussion.diagnosis.causes, question.subject
+    if (item := _named_advice(discussion, question)) is not None:
+        return in_full(item)
     if refused := _not_predicted(discussion, question):
         return refused
     if len(together := _together(discussion, question)) > 1:
@@ -180,6 +183,29 @@ def _advised(discussion: Discussion, question: Question) -> list[CauseRecord]:
     return [each for each in discussion.diagnosis.causes if (each.cause, each.mechanism) in keys]
 
 
+def _named_advice(discussion: Discussion, question: Question) -> AdviceRecord | None:
+    """The advice of this run whose own words a question uses: all its particular ones, one of the title among them."""
+    asked = set(_particular(question.words)) - SWITCHES
+    if not asked or question.ids:
+        return None
+    for item in discussion.diagnosis.advice:
+        title = set(_stems(normalised(item.optimization)))
+        whole = title | set(_stems(normalised(item.how)))
+        stems = set(_stems(" ".join(asked)))
+        if stems <= whole and stems & title:
+            return item
+    return None
+
+
+def _particular(words: str) -> list[str]:
+    """The words of a what-if question that name a change of their own."""
+    return [word for word in words.split() if not GENERAL.fullmatch(word)]
+
+
+def _stems(words: str) -> list[str]:
+    return [word.removesuffix("s") for word in words.split()]
+
+
 def _not_predicted(discussion: Discussion, question: Question) -> str:
     """Why a change that is no fix of a cause is not predicted, and what can be asked; empty for a fix."""
     words, causes = question.words, discussion.diagnosis.causes
@@ -195,7 +221,7 @@ def _not_predicted(discussion: Discussion, question: Question) -> str:
         lead = f"{wording('not_predicted_rank')} the causes found on it alone follow."
         return blocks([lead, *(_gain(discussion, each) for each in alone)])
     unnamed = question.subject is None and not question.ids and not question.ranks
-    if HARDWARE.search(words) or (unnamed and not all(GENERAL.fullmatch(word) for word in words.split())):
+    if HARDWARE.search(words) or (unnamed and _particular(words)):
         return blocks([wording("not_predicted"), can])
     return ""
 

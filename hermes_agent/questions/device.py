@@ -55,13 +55,17 @@ def named_work(discussion: Discussion, question: Question) -> str | None:
         return None
     parts = []
     for rank in question.ranks or (None,):
-        host_rank = slowest_rank(discussion) if rank is None else rank
-        kernels, calls = _kernel_names(discussion, rank), _call_names(discussion, host_rank)
-        wanted = {name for asked in question.names for name in _matching([*kernels, *calls], asked)}
+        hosts = discussion.profile().run.rank_numbers if rank is None else (rank,)
+        kernels, calls = _kernel_names(discussion, rank), {host: _call_names(discussion, host) for host in hosts}
+        known = dict.fromkeys((*kernels, *(name for each in calls.values() for name in each)))
+        wanted = {name for asked in question.names for name in _matching(list(known), asked)}
         if named := [name for name in kernels if name in wanted]:
             parts.append(_kernels(discussion, rank, named))
-        if named := [name for name in calls if name in wanted]:
-            parts.append(_calls(discussion, host_rank, named))
+        own = {host: [name for name in each if name in wanted] for host, each in calls.items()}
+        holding = [host for host, names in own.items() if names]
+        parts += [_calls(discussion, host, own[host]) for host in holding[:RANKS_LISTED]]
+        if holding and (without := [host for host in hosts if host not in holding]):
+            parts.append(f"In the steps of {rank_list(without)} there is no such call.")
     return blocks(parts)
 
 

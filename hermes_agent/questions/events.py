@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.questions.device import slowest_rank, top_kernels
+from hermes_agent.questions.device import slowest_rank, top_host_calls, top_kernels
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import article, blocks, bullets, milliseconds, paragraph, row_table, unbracketed
 from hermes_agent.questions.question import Operation, Question, lexicon, wording
@@ -27,6 +27,7 @@ LISTED, MOST, MOST_NAMES = 5, 50, 200
 NEAR_MS = (0.05, 1.0, 20.0)  # how far from the asked moment an event is looked for
 WINDOW_MS, AROUND_LISTED = 2.0, 8  # of "what did rank 1 do at 5 ms"
 CALLERS = 6
+PYTHON = re.compile(r"\bpython (functions?|frames?|calls?|code)\b")
 UNRECORDED = re.compile(r"^\((no )?(\w+) ?(not )?recorded\)$")
 
 
@@ -45,6 +46,15 @@ def longest_kernels(discussion: Discussion, question: Question) -> str:
         _one_by_one(called(discussion, "find_events", question.page, **given, step=step), rank, step)
         for step in question.steps
     )
+
+
+def top_calls(discussion: Discussion, question: Question) -> str:
+    """The host calls with most time; where Python functions are asked for, those, or that none was recorded."""
+    if not PYTHON.search(question.words):
+        return top_host_calls(discussion, question)
+    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
+    found = called(discussion, "find_events", question.page, rank=rank, kind="python", group_by="name", limit=LISTED)
+    return by_name(found, rank) if found.rows else wording("needs_stack")
 
 
 def one_event(discussion: Discussion, question: Question) -> str | None:

@@ -31,6 +31,7 @@ STEP_WORDS = {"step", "steps", "iteration", "iterations", "iter", "iters"}
 NAME = re.compile(
     r"[`\"“]([^`\"“”]{2,200})[`\"”]|([\w<>~]+(?:::[\w<>~]+)+)|\b((?:cuda|cu|hip|nccl|rccl|acl)[A-Z]\w{3,})"
     r"|\b(?:kernels?|operators?|ops?|calls?|functions?)\s+(?:named\s+|called\s+)?(\w+)\s+(?:take|run|cost|last)s?\b"
+    r"|(?<![\w.])\.(\w{3,})\b(?:\(\))?"
 )
 # A question with one of these is English, also where another language has its first word ("Comment on the step time").
 ENGLISH = re.compile(
@@ -138,6 +139,8 @@ class Unrecorded:
 
     words: str
     text: str
+    check: str = ""  # which may have found it after all
+    from_log: str = ""  # the sentence where the run's own output was read
 
 
 @dataclass(frozen=True)

@@ -177,8 +177,15 @@ def _causes_on(discussion: Discussion, rank: int) -> str:
     """The causes that were found on this rank and not on all."""
     everywhere = set(discussion.diagnosis.run.ranks)
     own = [each for each in discussion.diagnosis.causes if rank in each.ranks and set(each.ranks) != everywhere]
-    titles = (f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own)
-    return paragraph(titles) or "No cause was found on it alone."
+    alone = [f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own
+             if tuple(each.ranks) == (rank,)]  # fmt: skip
+    shared = (
+        f"Found on it as on {rank_list([other for other in each.ranks if other != rank])}: "
+        f"{cause_title(each.cause, each.mechanism)}."
+        for each in own
+        if tuple(each.ranks) != (rank,)
+    )
+    return paragraph([*alone, *shared]) or "No cause was found on it alone."
 
 
 def _by_records(discussion: Discussion) -> str:

@@ -87,10 +87,20 @@ def host_use(discussion: Discussion, question: Question) -> str:
     return blocks(["Busy cores, as the mean over unprofiled steps:", bullets(rows)]) if rows else wording("no_host_use")
 
 
-def not_recorded(_: Discussion, question: Question) -> str | None:
-    """What no source of a run holds, such as temperature or loss, and where to look or what to record."""
+def not_recorded(discussion: Discussion, question: Question) -> str | None:
+    """What no source of a run holds, such as temperature or loss, and where to look; what a check found after all."""
     known = lexicon().unrecorded
-    return next((each.text for each in known if re.search(rf"\b(?:{each.words})\b", question.words)), None)
+    entry = next((each for each in known if re.search(rf"\b(?:{each.words})\b", question.words)), None)
+    if entry is None:
+        return None
+    checks = discussion.diagnosis.checks
+    found = [
+        text for check in checks if check.analyzer == entry.check and check.status == "found" for text in check.text
+    ]
+    if found:
+        return paragraph(found)
+    log = discussion.profile().run.job_log
+    return entry.from_log if entry.from_log and log is not None and not log.steps.empty else entry.text
 
 
 def timeline(discussion: Discussion, _: Question) -> str:

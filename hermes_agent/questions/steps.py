@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
-from hermes_agent.model.display import PART_TITLES, counted
-from hermes_agent.questions.device import recorded_name, slowest_rank
+from hermes_agent.model.display import PART_TITLES, counted, plain
+from hermes_agent.questions.device import COLLECTIVE_NAMES, recorded_name, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
-from hermes_agent.questions.question import Question, wording
+from hermes_agent.questions.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
 from tools.errors import UsageError
@@ -27,6 +29,7 @@ NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
+LONGEST = re.compile(r"\b(longest|slowest|biggest|largest)\b")
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -46,6 +49,8 @@ def percentiles(discussion: Discussion, question: Question) -> str:
     """The 95th and 99th percentile of the step time next to its median: of unprofiled steps where there are records."""
     if question.names:
         return _of_calls(discussion, question)
+    if (text := _of_kind(discussion, question)) is not None:
+        return text
     profile = discussion.profile()
     metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
     texts = []
@@ -56,6 +61,38 @@ def percentiles(discussion: Discussion, question: Question) -> str:
         few = f"It rests on {counted(steps, 'step')}; below 100 it is close to the longest one." if steps < 100 else ""
         texts.append(paragraph([discussion.say(lead, p99, p95, median), few]))
     return blocks(texts)
+
+
+def _of_kind(discussion: Discussion, question: Question) -> str | None:
+    """Percentiles of single collectives, kernels, copies or operators; None where the question names none of them."""
+    words = question.words
+    named = next((kind for kind, name in COLLECTIVE_NAMES.items() if re.search(rf"\b{name}s?\b", words)), None)
+    kind = next((each for each in lexicon().event_kinds if re.search(rf"\b(?:{each.words})\b", words)), None)
+    if named is None and kind is None:
+        return None
+    if named is not None or (kind is not None and kind.kind == "collective"):
+        rank = question.ranks[0] if question.ranks else None
+        whose = f" of rank {rank}" if rank is not None else " over all ranks"
+        return _three(discussion, f"{plain(named)}s" if named else "collectives", whose, "collective_each_ms",
+                      {"kind": named, "rank": rank})  # fmt: skip
+    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
+    if kind is None or (kind.device and not discussion.profile().rank(rank).rank.has_device):
+        return wording("no_device_events").format(kind.title if kind else "")
+    if LONGEST.search(words):
+        found = called(discussion, "find_events", rank=rank, kind=kind.kind, contains=kind.part or None, limit=1)
+        return _of_calls(
+            discussion, replace(question, names=tuple(str(getattr(row, "name", "")) for row in found.rows))
+        )
+    return _three(discussion, kind.title, f" of rank {rank}", "kind_each_ms",
+                  {"rank": rank, "kind": kind.kind, "part": kind.part or None})  # fmt: skip
+
+
+def _three(discussion: Discussion, title: str, whose: str, metric: str, given: Mapping[str, Argument]) -> str:
+    """Median, percentiles and the longest of single events."""
+    asked = ("median", "p95", "p99", "max")
+    facts = [discussion.measure(metric, **given, statistic=each) for each in asked]
+    text = "take {0} as the median; 95 % of them take at most {1}, 99 % at most {2}, the longest {3}."
+    return discussion.say(f"Single {title}{whose} {text}", *facts)
 
 
 def _of_calls(discussion: Discussion, question: Question) -> str:

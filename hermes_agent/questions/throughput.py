@@ -9,12 +9,21 @@ from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question, wording
 
 SAMPLES = re.compile(r"\b(samples?|images?|pictures?|tokens?|sequences?|examples?|items?|qps)\b")
+OTHER_THINGS = {"token", "tokens", "qps"}  # of which a sample may hold many
+STATED = {
+    "logged_samples_per_s": "By the global batch size and the time that the job's step lines state: {0}.",
+    "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
+}
 MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
 
 
 def rate(discussion: Discussion, question: Question) -> str:
     """Steps per second, of unprofiled steps first; samples per second need the batch size, which no trace holds."""
     samples = SAMPLES.search(question.words)
+    if samples and samples[1] not in OTHER_THINGS:
+        for metric, text in STATED.items():
+            if (known := discussion.measured(metric)) is not None:
+                return blocks([discussion.say(text, known), _steps_per_s(discussion, None)])
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
     return blocks([asked, *(_steps_per_s(discussion, rank) for rank in question.ranks or (None,))])
 

@@ -193,6 +193,63 @@ def test_collectives_of_a_kind_are_bounded_by_a_length(demo: Profile) -> None:
     assert f"in all recorded steps: {short} ({short} on rank 1)" in answer
 
 
+def test_percentiles_are_of_the_kind_that_is_named(steps: Discussion) -> None:
+    lengths_us = sorted(each for step in LENGTHS_US for each in step)
+    answer = reply(steps, "p99 of all kernels")
+    assert answer.intent == "percentile"
+    median, *_, longest = (each.value for each in answer.evidence)
+    assert median * 1e3 == lengths_us[len(lengths_us) // 2]
+    assert longest * 1e3 == lengths_us[-1]
+    assert "step time" not in answer.text
+    assert "`kernel_2`" in reply(steps, "p95 of the longest kernel").text
+    assert reply(steps, "median kernel duration").evidence[0].value * 1e3 == lengths_us[len(lengths_us) // 2]
+
+
+def test_a_name_is_looked_for_on_all_ranks() -> None:
+    builders = []
+    for number in (0, 1):
+        rank = RankBuilder(number)
+        for step in range(4):
+            start_us = step * 10_000.0
+            rank.operator("aten::mm", start_us + 10, 5_000 if number else 2_000)
+            if number == 0 and step < 3:
+                rank.operator("aten::item", start_us + 6_000, 100)
+            rank.step(step, start_us, start_us + 10_000)
+        builders.append(rank)
+    discussion = discussed.discuss(profile_of(*builders))
+    for question in ("how often is aten::item called", "how many .item() calls"):
+        answer = reply(discussion, question)
+        assert 0.75 in [each.value for each in answer.evidence], answer.text
+        assert "In the steps of rank 1 there is no such call." in answer.text
+
+
+def test_python_functions_that_were_not_recorded_are_not_replaced_by_operators(steps: Discussion) -> None:
+    assert "with_stack=True" in reply(steps, "what python function takes most time").text
+
+
+def test_a_collective_is_found_by_its_length_and_place(traces: Path) -> None:
+    folder = traces / "param/dlrm_8rank"
+    if not folder.exists():
+        pytest.skip("no public DLRM trace")
+    discussion = discussed.discuss(Profile(load_run([folder])))
+    longest_us = max(
+        float(str(each["dur"]))
+        for path in folder.glob("worker*.pt.trace.json.gz")
+        for each in events(path)
+        if "SendRecv" in str(each["name"]) and str(each.get("cat")).lower() == "kernel"
+    )
+    answer = reply(discussion, "longest alltoall")
+    assert answer.intent == "single_collective"
+    assert answer.evidence[0].value * 1e3 == pytest.approx(longest_us)
+    assert answer.evidence[0].ranks == [1]
+    assert reply(discussion, "which rank arrives last at the first alltoall").text.startswith("Rank 7 arrives last")
+    assert "is not measured" in reply(discussion, "time between end of backward and first allreduce").text
+    assert "3.40 %" in reply(discussion, "is comm hidden behind compute?").text
+    portrait = reply(discussion, "why is rank 0 slow").text
+    assert "On rank 7:" not in portrait
+    assert "Found on it as on" in portrait
+
+
 def test_tensor_cores_are_not_answered_by_how_busy_the_device_is(steps: Discussion) -> None:
     assert "runs kernels for" not in reply(steps, "what is the tensor core utilization?").text
 
@@ -247,3 +304,27 @@ def test_kernels_and_copies_of_a_real_rank_are_as_many_as_in_its_file(traces: Pa
     )
     calls = sorted(float(str(e["dur"])) for e in events(path) if e["name"] == "aten::mm")
     assert call_ms(profile, rank, "aten::mm").value * 1e3 == pytest.approx(calls[len(calls) // 2])
+
+
+def test_a_jobs_log_is_asked_before_something_is_called_unknown(traces: Path) -> None:
+    path = traces / "logs/megatron_gpt2_206B_tp4_pp64.out"
+    if not path.exists():
+        pytest.skip("no public Megatron log")
+    discussion = discussed.discuss(Profile(load_run([path])))
+    line = re.compile(r"elapsed time per iteration \(ms\): ([\d.]+).*?global batch size: +(\d+)")
+    stated = [(float(found[1]), float(found[2])) for found in line.finditer(path.read_text(errors="replace"))]
+    rates = [1e3 * samples / wall_ms for wall_ms, samples in stated]
+    answer = reply(discussion, "samples per second?")
+    assert "not recorded" not in answer.text
+    assert min(rates[1:]) <= answer.evidence[0].value <= max(rates[1:])
+    assert "does not read losses" in reply(discussion, "what is the loss?").text
+    assert "tp=4" in reply(discussion, "tensor parallel size?").text
+
+
+def test_a_prediction_is_found_by_the_words_of_the_advice() -> None:
+    discussion = discussed.slow_loader()
+    for item in discussion.diagnosis.advice:
+        answer = reply(discussion, f"would it help to {item.optimization.rstrip('.').lower()}").text
+        assert f"[{item.id}]" in answer
+        assert not item.text or item.text in answer
+    assert "not predicted" in reply(discussion, "would bananas help").text

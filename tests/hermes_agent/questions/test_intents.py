@@ -27,6 +27,7 @@ ASKED = {
         "what changed at step 3", "compare the first with the last iteration",
         "what is the difference between step 1 and step 2?"],
     "of_length": ["which steps are over 50 ms?", "steps shorter than 2 seconds", "`sgemm` calls under 5 ms"],
+    "single_collective": ["which is the longest all-reduce?", "who is the straggler in the third collective"],
     "timeline": ["show me the timeline", "perfetto?", "can I get a flame graph"],
     "event": ["who calls this kernel?", "what did rank 0 do at 5 ms", "which python line launches this kernel",
         "where is `sgemm` called from"],

@@ -203,6 +203,20 @@ def stated_samples_per_s(profile: Profile) -> Measurement:
     return _of_statement(job_log(profile), "train_samples_per_second")
 
 
+@metric("samples/s", "samples per second by the job's step lines", "How many samples a second does the job train on?")
+def logged_samples_per_s(profile: Profile) -> Measurement:
+    """Samples of the usual steps over their time, by the global batch size that each step line states."""
+    log = job_log(profile)
+    if profile.series is None or "samples" not in profile.series.usual:
+        raise UsageError("the job's output does not state the samples of its steps")
+    usual = profile.series.usual
+    own = usual[((usual["rank"] == profile.series.slowest_rank) & usual["samples"].notna()).to_numpy()]
+    if own.empty:
+        raise UsageError("the job's output does not state the samples of its steps")
+    trained, taken_s = (own["samples"] * own["span"]).sum(), (own["wall_ms"] * own["span"]).sum() / 1e3
+    return _of_lines(log, float(trained / taken_s), own, "samples of step lines", tuple(map(int, own["step"])))
+
+
 @metric("s", "length of the training as the job states it", "How long does the training take as a whole?")
 def stated_runtime_s(profile: Profile) -> Measurement:
     """``train_runtime`` of HF Trainer."""
