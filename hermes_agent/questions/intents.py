@@ -234,6 +234,7 @@ PAGED = {
 }
 # Kinds whose answers are no figures, or that say by themselves what they cannot give.
 OF_NO_FIGURE = {
+    "single_collective",
     "help", "workload", "what_if", "identifiers", "gaps", "comparison", "two_places", "timeline", "event", "settings",
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES, counted, plain
 from hermes_agent.questions.device import COLLECTIVE_NAMES, recorded_name, slowest_rank
@@ -29,7 +28,6 @@ NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
-LONGEST = re.compile(r"\b(longest|slowest|biggest|largest)\b")
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -78,11 +76,6 @@ def _of_kind(discussion: Discussion, question: Question) -> str | None:
     rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
     if kind is None or (kind.device and not discussion.profile().rank(rank).rank.has_device):
         return wording("no_device_events").format(kind.title if kind else "")
-    if LONGEST.search(words):
-        found = called(discussion, "find_events", rank=rank, kind=kind.kind, contains=kind.part or None, limit=1)
-        return _of_calls(
-            discussion, replace(question, names=tuple(str(getattr(row, "name", "")) for row in found.rows))
-        )
     return _three(discussion, kind.title, f" of rank {rank}", "kind_each_ms",
                   {"rank": rank, "kind": kind.kind, "part": kind.part or None})  # fmt: skip
 

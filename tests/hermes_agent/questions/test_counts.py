@@ -201,7 +201,6 @@ def test_percentiles_are_of_the_kind_that_is_named(steps: Discussion) -> None:
     assert median * 1e3 == lengths_us[len(lengths_us) // 2]
     assert longest * 1e3 == lengths_us[-1]
     assert "step time" not in answer.text
-    assert "`kernel_2`" in reply(steps, "p95 of the longest kernel").text
     assert reply(steps, "median kernel duration").evidence[0].value * 1e3 == lengths_us[len(lengths_us) // 2]
 
 
