@@ -61,7 +61,8 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     notes: list[str] = []
     given: dict[str, list[Path]] = {}
     nested = [each for each in formats if each.nested and each.recognises is not None]
-    for path in paths:
+    rest, held = _record_folders(paths, formats)
+    for path in rest:
         if _exists_as_file(path):
             if (format_ := _recognised(path, formats)) is None:
                 traces.append(path)
@@ -77,13 +78,38 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             notes.append(_passed_over(path, other))
         traces += found[: limits.files]
     unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
-    records = _records(paths, formats, given, notes)
+    records = _records(rest, formats, given, held, notes)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
             f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz file"
             + (f" ({notes[0]})" if notes else "")
         )
     return Inventory(tuple(unique), records, tuple(notes))
+
+
+def _record_folders(paths: Sequence[Path], formats: Sequence[RecordFormat]) -> tuple[list[Path], dict[str, list[Path]]]:
+    """The other paths; and of folders of records that were given themselves (``monitor/`` with its files, or a file
+    in it) the run folder, by format."""
+    rest: list[Path] = []
+    held: dict[str, list[Path]] = {}
+    for path in paths:
+        folder = (path.parent if _exists_as_file(path) else path).absolute()
+        own = next((each for each in formats if each.folder == folder.name and _holds(path, each)), None)
+        if own is None:
+            rest.append(path)
+        else:
+            held.setdefault(own.name, []).append(folder.parent)
+    return rest, held
+
+
+def _holds(path: Path, wanted: RecordFormat) -> bool:
+    """Return whether the path is a file of the format, or a folder with those that it needs."""
+    if _exists_as_file(path):
+        return bool(wanted.names.match(unpacked_name(path)))
+    try:
+        return bool(plain_or_packed(path, wanted.needed or wanted.names))
+    except OSError:  # noted where it is listed as the folder that it is
+        return False
 
 
 def _recognised(path: Path, formats: Sequence[RecordFormat]) -> RecordFormat | None:
@@ -93,7 +119,11 @@ def _recognised(path: Path, formats: Sequence[RecordFormat]) -> RecordFormat | N
 
 
 def _records(
-    paths: Sequence[Path], formats: Sequence[RecordFormat], given: Mapping[str, list[Path]], notes: list[str]
+    paths: Sequence[Path],
+    formats: Sequence[RecordFormat],
+    given: Mapping[str, list[Path]],
+    held: Mapping[str, list[Path]],
+    notes: list[str],
 ) -> tuple[FolderFiles, ...]:
     own = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
     around = dict.fromkeys(each.parent if CAPTURE.match(each.name) else each for each in own)
@@ -108,7 +138,8 @@ def _records(
                 if content := _by_content(folder, wanted, named):
                     found.append(FolderFiles(wanted, folder, tuple(content)))
             continue
-        for folder in own if wanted.with_capture else around:
+        places = [*(own if wanted.with_capture else around), *held.get(wanted.name, ())]
+        for folder in list({os.path.realpath(each): each for each in reversed(places)}.values())[::-1]:
             files = _listed(folder, wanted, notes)
             if any((wanted.needed or wanted.names).match(unpacked_name(file)) for file in files):
                 found.append(FolderFiles(wanted, folder, tuple(files)))

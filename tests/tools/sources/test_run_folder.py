@@ -262,3 +262,25 @@ def test_changed_records_and_logs_make_another_diagnosis(tmp_path: Path) -> None
     names.append(key(request))
     assert len(set(names)) == 3
     assert key(replace(request)) == names[-1]
+
+
+def test_a_folder_of_records_or_its_files_given_alone_are_read(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "run").mkdir()
+    trace = traced(tmp_path / "traces")
+    steps = monitored(tmp_path / "run")
+    for paths in ([steps.parent], [steps]):
+        alone, together = load_run(paths), load_run([trace, *paths])
+        assert [len(run.records.steps) for run in (alone, together) if run.records is not None] == [20, 20]
+        assert [source.status for source in together.sources] == ["complete", "complete"]
+    assert len(load_run([tmp_path / "run", steps.parent]).sources) == 1
+    (tmp_path / "other" / "monitor").mkdir(parents=True)
+    with pytest.raises(InputError, match="no trace there"):
+        load_run([tmp_path / "other" / "monitor"])
+
+
+def test_records_of_another_time_are_left_out_with_both_times(tmp_path: Path) -> None:
+    monitored(traced(tmp_path), begin_ns=BEGIN_NS + 3_600 * 10**9)
+    (note,) = [each for each in load_run([tmp_path]).notes if "left out" in each]
+    assert "2023-11-14 23:13:20 to 2023-11-14 23:13:20 UTC" in note
+    assert note.endswith("than a minute before or after the traces (2023-11-14 22:13:20 UTC)")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,12 +78,25 @@ def _foreign(read: MonitorRecords, anchor: Anchor) -> str:
     ranks = {each.rank for each in read.ranks}
     sizes = {each.world_size for each in read.ranks if each.world_size is not None}
     if anchor.world_size is not None and (sizes - {anchor.world_size} or max(ranks) >= anchor.world_size):
-        return "they are of a job with another number of ranks than the traces"
+        of = sizes - {anchor.world_size} or {max(ranks) + 1}
+        return f"they are of a job with another number of ranks ({max(of)}) than the traces ({anchor.world_size})"
     if anchor.ranks and not ranks & set(anchor.ranks):
-        return "they are of other ranks than the traces"
+        return f"they are of other ranks ({_span(ranks)}) than the traces ({_span(anchor.ranks)})"
     if not read.steps.empty and _possible(_spans(read), anchor).empty:
-        return "they were written more than a minute before or after the traces"
+        spans = _spans(read)
+        times = [_utc(each) for each in (spans["begin"].min(), spans["end"].max(), anchor.origin_unix_ns or 0)]
+        written = f"({times[0]} to {times[1]} UTC)"
+        return f"they were written {written} more than a minute before or after the traces ({times[2]} UTC)"
     return ""
+
+
+def _span(ranks: Iterable[int]) -> str:
+    first, last = min(ranks := list(ranks)), max(ranks)
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _utc(unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(int(unix_ns) // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def traced_start(read: MonitorRecords, anchor: Anchor) -> tuple[MonitorRecords, bool]:
