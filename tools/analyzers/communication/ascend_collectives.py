@@ -74,7 +74,7 @@ def packet_sizes(profile: Profile) -> Check | None:
     """Packets over SDMA and HCCS below 16 MB, over RDMA below 1 MB; sizes over HCCS that no 512 bytes divide."""
     if profile.run.ascend is None:
         return None
-    small = measured(profile, "small_packet_pct")
+    small = measured(profile, "packets_below_size_pct")
     if small is None:
         return cannot_answer("the tables hold no sizes of packets (communication.json)", NO_COLLECTIVES[1])
     loose = measured(profile, "unaligned_pct")

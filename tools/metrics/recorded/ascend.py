@@ -165,8 +165,8 @@ def packets(profile: Profile) -> pd.DataFrame:
     return own
 
 
-@metric("%", "collectives of small packets", "Which share of collectives moves packets too small for the link?")
-def small_packet_pct(profile: Profile) -> Measurement:
+@metric("%", "collectives whose packets do not fill the link", "Which share of collectives does not fill the link?")
+def packets_below_size_pct(profile: Profile) -> Measurement:
     """Collectives whose largest packet over a link is below the size from which on it is full."""
     own = packets(profile)
     small = own["packet_mb"] < own["transport"].map(dict(LARGE_MB))
