@@ -21,7 +21,7 @@ from tools.findings import Argument, Fact
 from tools.judgement.catalog import metrics
 from tools.metrics.instances import kind_rows
 
-LEAD = 5  # statements in which an answer has to stand
+LEAD = 3  # statements in which an answer has to stand
 LISTED = 8
 NEXT_RANKS = 2  # named after the one with most or least
 WORD = re.compile(r"[a-z][a-z0-9_]{3,}")
