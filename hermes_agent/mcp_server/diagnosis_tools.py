@@ -176,7 +176,7 @@ class WhyNot(OfRun):
 
 def why_not(call: Call, asked: WhyNot) -> Reply:
     """Why a cause is not the reason, or not the first: what was checked, what that showed, what stays open."""
-    return _answered(call, asked.run, f"why not {choice('cause', asked.cause.strip().lower(), causes())}?")
+    return _answered(call, asked.run, f"could it be {choice('cause', asked.cause.strip().lower(), causes())}?")
 
 
 def _answered(call: Call, run: str, question: str) -> Reply:

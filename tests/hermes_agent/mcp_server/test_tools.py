@@ -66,6 +66,21 @@ async def test_every_tool_gives_a_result_that_fits_its_schema(runs: OpenRuns) ->
             assert name == "list_runs" or result.structured_content["run"].startswith("slow-")
 
 
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("slow_device", "No sign of a slow device"),
+        ("slow_data_fetching", "slow batch transfer to the device"),
+        ("slow_data_processing", "Yes: the first of the causes found is heavy data transforms on rank 1"),
+        ("slow_data_reading", "slow data reading"),
+        ("slow_link", "a slow link"),
+    ],
+)
+async def test_why_not_is_about_the_cause(runs: OpenRuns, cause: str, said: str) -> None:
+    text = text_of(await called(runs, "why_not", run="slow", cause=cause))
+    assert said in text.split(". ")[0] + text.split(". ")[1]
+
+
 async def test_the_figures_are_those_of_the_tools(runs: OpenRuns) -> None:
     found = (await called(runs, "measure", **ARGUMENTS["measure"])).structured_content["facts"][0]
     record = (await called(runs, "diagnose", run="slow")).structured_content
