@@ -65,6 +65,11 @@ class TraceCache:
         if header.version != READER_VERSION or header.key != digest:
             return None
         trace = _unpacked(path, data, header)
+        others = [self.get(path, other) for other in trace.facts.others]
+        whole = [other for other in others if other is not None]
+        if len(whole) < len(others):
+            return None
+        trace = replace(trace, others=tuple(whole))
         with suppress(OSError):  # a read-only cache still serves
             os.utime(self.file(digest))
         return trace
@@ -72,7 +77,7 @@ class TraceCache:
     def put(self, trace: TraceFile) -> bool:
         """Store a trace; False when the folder does not take it, which costs nothing but the next read."""
         target = self.file(trace.digest)
-        if not write_whole(target, packed(trace)):
+        if not all([self.put(other) for other in trace.others]) or not write_whole(target, packed(trace)):
             return False
         with suppress(OSError):  # another process may be clearing the same folder
             self._evict(keep=target)
@@ -139,19 +144,22 @@ class FileRequest:
         except InputError as error:
             return Failure(self.path, str(error))
 
-    def answer(self) -> bytes | Failure:
-        """For another process: the packed trace; no bytes when it lies in the cache instead."""
+    def answer(self) -> list[bytes] | Failure:
+        """For another process: the packed trace of each rank in the file; none when they lie in the cache instead."""
         trace = self.read(Silent())
         if isinstance(trace, Failure):
             return trace
-        return b"" if self.cache and self.cache.put(trace) else b"".join(packed(trace))
+        if self.cache and self.cache.put(trace):
+            return []
+        return [b"".join(packed(each)) for each in (trace, *trace.others)]
 
-    def received(self, answer: bytes | Failure) -> TraceFile | Failure:
+    def received(self, answer: list[bytes] | Failure) -> TraceFile | Failure:
         """The answer of another process."""
         if isinstance(answer, Failure):
             return answer
         if answer:
-            return _unpacked(self.path, memoryview(answer), read_header(memoryview(answer)))
+            first, *others = (_unpacked(self.path, memoryview(each), read_header(memoryview(each))) for each in answer)
+            return replace(first, others=tuple(others))
         return self.cached([]) or self.read(Silent())  # removed from the cache meanwhile
 
 
@@ -168,7 +176,7 @@ def read_apart(requests: Sequence[FileRequest], workers: int) -> Iterator[tuple[
 
 @dataclass(frozen=True)
 class FilesRead:
-    """One result per file, and notes about the cache."""
+    """One result per file, of a file with several ranks one for each, and notes about the cache."""
 
     results: tuple[TraceFile | Failure, ...]
     notes: tuple[str, ...]
@@ -193,7 +201,11 @@ def read_files(files: Sequence[Path], options: LoadOptions, progress: Progress) 
             progress.update("files", len(results), len(files), path.name)
     except LostProcessError as error:
         raise InputError(f"the traces could not be read: {error}; try with one worker") from error
-    return FilesRead(tuple(results[path] for path in files), tuple(notes))
+    return FilesRead(tuple(each for path in files for each in _by_rank(results[path])), tuple(notes))
+
+
+def _by_rank(result: TraceFile | Failure) -> tuple[TraceFile | Failure, ...]:
+    return (result, *result.others) if isinstance(result, TraceFile) else (result,)
 
 
 def _request(path: Path, options: LoadOptions) -> FileRequest | Failure:

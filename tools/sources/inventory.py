@@ -243,7 +243,7 @@ def _in_folder(
             room -= _look(place, room, own, below, notes if depth else None)
         own = [each for each in own if leads_out(each, folder) or not _claimed(each, nested, given)]
         files += own if depth <= 1 else []
-        found += [each for each in own if _holds_events(each) and not leads_out(each, folder)]
+        found += [each for each in own if not leads_out(each, folder) and _holds_events(each)]
         if room <= 0:
             notes.append(f"{folder} holds more than {MOST_ENTRIES} files and folders; the others were not looked at")
             break

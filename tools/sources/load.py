@@ -93,8 +93,8 @@ def load_ranks(
 ) -> Run:
     """Read some ranks of a run whose files are known: ``parts`` of all its traces, ``failures`` of those that cannot
     be read, and the layout that they describe."""
-    chosen = [part.file.path for part in parts if part.guess.rank in ranks and not part.rejected]
-    read = read_files(chosen, options, progress or Silent())
+    chosen = dict.fromkeys(part.file.path for part in parts if part.guess.rank in ranks and not part.rejected)
+    read = read_files(list(chosen), options, progress or Silent())
     if not any(isinstance(result, TraceFile) for result in read.results):
         raise unusable([result for result in read.results if isinstance(result, Failure)])
     return _run(found, parts, replace(read, results=(*read.results, *failures)), layout, formats)
@@ -125,9 +125,9 @@ def _run(
     found: Inventory, parts: Sequence[Part], read: FilesRead, layout: Layout, formats: Sequence[RecordFormat]
 ) -> Run:
     """The run of the traces that were read, which may be those of some ranks only."""
-    traces = {result.path: result for result in read.results if isinstance(result, TraceFile)}
+    traces = {result.digest: result for result in read.results if isinstance(result, TraceFile)}
     failures = [result for result in read.results if isinstance(result, Failure)]
-    used = _by_rank(part for part in parts if not part.rejected and part.file.path in traces)
+    used = _by_rank(part for part in parts if not part.rejected and part.file.digest in traces)
     whole = _by_rank(part for own in used.values() for part in own if not part.file.facts.cut)
     origin_ns, shifts = _common_axis(whole or used)
     records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
@@ -217,8 +217,8 @@ def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, 
     return (origin_ns if known else None), {rank: facts.origin_ns - origin_ns for rank, facts in first.items()}
 
 
-def _rank(own: Sequence[Part], read: Mapping[Path, TraceFile], shift_ns: int, variables: Mapping[str, str]) -> Rank:
-    traces = [read[part.file.path] for part in own]
+def _rank(own: Sequence[Part], read: Mapping[str, TraceFile], shift_ns: int, variables: Mapping[str, str]) -> Rank:
+    traces = [read[part.file.digest] for part in own]
     table = join_tables(traces).moved(shift_ns)
     origin_ns = traces[0].facts.origin_ns - shift_ns
     steps = find_steps(table, [trace.facts.origin_ns - origin_ns for trace in traces[1:]])
@@ -230,6 +230,6 @@ def _rank(own: Sequence[Part], read: Mapping[Path, TraceFile], shift_ns: int, va
         step_origin=steps.origin,
         marks=steps.marks,
         devices=join_devices(traces),
-        host=host_of(traces[0].path),
+        host=traces[0].facts.metadata.host or host_of(traces[0].path),
         metadata={**variables, **traces[0].facts.metadata.plain},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -147,7 +148,8 @@ def assign_ranks(paths: Sequence[Path], recorded: Sequence[int | None]) -> list[
     """A rank for each file: the recorded one, else the one in its name, else the lowest that is free."""
     guesses: list[RankGuess | None] = [None if rank is None else RankGuess(rank, "recorded") for rank in recorded]
     taken = {guess.rank for guess in guesses if guess}
-    named = {at: _named_rank(path) for at, path in enumerate(paths) if guesses[at] is None}
+    held = Counter(paths)  # of a file that holds several ranks the name does not say which is which
+    named = {at: _named_rank(path) for at, path in enumerate(paths) if guesses[at] is None and held[path] == 1}
     for at, rank in named.items():
         if rank is not None and rank not in taken:
             guesses[at] = RankGuess(rank, "file_name")
@@ -216,12 +218,26 @@ def cut_traces(parts: Sequence[Part]) -> tuple[CutTrace, ...]:
 
 def sources(files: Sequence[Path], parts: Sequence[Part], failures: Sequence[Failure]) -> tuple[Source, ...]:
     """One record per file, in the order of the files."""
-    found = {part.file.path: _source(part) for part in parts}
+    found: dict[Path, Source] = {}
+    for part in parts:
+        own = _source(part)
+        found[own.path] = _joined(found[own.path], own) if own.path in found else own
     for failure in failures:
         named = _named_rank(failure.path)
         ranks = () if named is None else (named,)
         found[failure.path] = Source(failure.path, UNREADABLE, ranks, "excluded", failure.reason)
     return tuple(found[path] for path in files if path in found)
+
+
+def _joined(first: Source, second: Source) -> Source:
+    """The record of a file that holds several ranks."""
+    return replace(
+        first,
+        ranks=tuple(sorted({*first.ranks, *second.ranks})),
+        status=max(first.status, second.status, key=("complete", "partial", "excluded").index),
+        note="; ".join(dict.fromkeys(text for text in (first.note, second.note) if text)),
+        events=first.events + second.events,
+    )
 
 
 def _source(part: Part) -> Source:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tools.sources.ascend.source import ASCEND_DATABASE, ASCEND_TABLES
-from tools.sources.decompress import Readable, opened
+from tools.sources.decompress import Readable, beginning, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.formats import RecordFormat, TraceFormat
 from tools.sources.job_log.source import JOB_LOG
 from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
+from tools.sources.nsys.source import NSYS
 from tools.sources.step_log import STEP_LOG
 
-TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE)
+TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS)
 RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG)
 START_BYTES = 64
 
 
 def trace_format(path: Readable) -> TraceFormat:
-    """The first format that recognises the file; of one that none does, the first format's reader says why not."""
+    """The first format that recognises the file and finds its events in it; of one that none does, the reader of the
+    first that recognises it says why not."""
     try:
-        with opened(path) as file:
-            start = file.read(START_BYTES)
+        start = _start(path)
     except OSError:
         return TRACES[0]
-    return next((each for each in TRACES if each.recognises(start)), TRACES[0])
+    known = [each for each in TRACES if each.recognises(start)]
+    held = (each for each in known if each.holds is None or not isinstance(path, Path) or each.holds(path))
+    return next(held, (known or TRACES)[0])
+
+
+def _start(path: Readable) -> bytes:
+    """The first bytes of a file, expanded; as they are of what can be read once only."""
+    if isinstance(path, Path):
+        return bytes(beginning(path, START_BYTES).data)
+    with opened(path) as file:
+        return file.read(START_BYTES)

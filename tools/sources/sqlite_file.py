@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from tools.errors import InputError
@@ -16,8 +17,10 @@ MAGIC = b"SQLite format 3\x00"
 MOST_SECONDS = 300.0  # for all of one file
 MOST_VALUE_BYTES = 16 << 20  # of one text; a row of a profiler has some hundred
 MOST_ROWS = 1 << 27
+HEADER_BYTES = 100
 STEPS = 100_000  # of SQLite's machine between two looks at the clock
 AT_ONCE = 65_536  # rows
+ABSENT = -(2**62)  # stands for a number that is not there
 
 
 def is_sqlite(path: Path) -> bool:
@@ -60,6 +63,23 @@ class Database:
         count = len(found[own[0]])
         return {name: found[name] if name in own else [None] * count for name in columns}
 
+    def pieces(
+        self, table: str, numbers: Sequence[str], texts: Sequence[str] = (), where: str = ""
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Some ten thousand rows of a table at a time: the numbers as whole ones, then the texts as they are.
+
+        ``ABSENT`` stands for a number that a row or the table lacks, None for a text. No table, no rows.
+        """
+        have = self.columns.get(table, ())
+        wanted = [
+            f"CAST(IFNULL({_quoted(name)}, {ABSENT}) AS INTEGER)" if name in have else str(ABSENT) for name in numbers
+        ]
+        wanted += [_quoted(name) if name in have else "NULL" for name in texts]
+        if have:
+            yield from self._pieces(
+                f"SELECT {', '.join(wanted)} FROM {_quoted(table)}" + (f" WHERE {where}" if where else "")
+            )
+
     def _columns(self, table: str) -> tuple[str, ...]:
         return tuple(str(row[1]) for row in self._rows(f"PRAGMA table_info({_quoted(table)})"))
 
@@ -84,6 +104,7 @@ def open_database(path: Path) -> Iterator[Database]:
     """The database in a file; raises InputError where it is none or is damaged."""
     if not is_sqlite(path):
         raise InputError(f"{path}: is no SQLite file")
+    _refuse_cut(path)
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
     begun = time.monotonic()
     try:
@@ -100,6 +121,25 @@ def open_database(path: Path) -> Iterator[Database]:
         raise InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again") from error
     finally:
         connection.close()
+
+
+def _refuse_cut(path: Path) -> None:
+    """Raise InputError where the file is shorter than its header says; SQLite reads a cut last page as zeros.
+
+    The header (sqlite.org/fileformat2.html): size of a page at byte 16, number of pages at 28, which holds where the
+    counters at 24 and 92 agree.
+    """
+    try:
+        with open_plain(path) as file:
+            head, there = file.read(HEADER_BYTES), file.seek(0, 2)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its path") from error
+    page = int.from_bytes(head[16:18], "big")
+    size = (1 << 16 if page == 1 else page) * int.from_bytes(head[28:32], "big")
+    if len(head) < HEADER_BYTES or (head[24:28] == head[92:96] and there < size):
+        raise InputError(
+            f"{path}: is cut: {there} of {max(size, HEADER_BYTES)} bytes are there; copy or export it again"
+        )
 
 
 def _quoted(name: str) -> str:

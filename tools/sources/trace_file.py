@@ -21,6 +21,7 @@ class TraceMetadata:
     devices: tuple[Device, ...] = ()
     base_ns: int | None = None  # Unix time that the events' times are relative to
     plain: dict[str, str] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class TraceFacts:
     cut: str = ""  # why an unknown part of its events is missing, "" when none is
     text_bytes: int = 0  # that were read, expanded
     damaged_within: bool = False  # events are missing in the middle
+    others: tuple[str, ...] = ()  # digests of the other ranks that the same file holds
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,4 @@ class TraceFile:
     digest: str
     table: EventTable
     facts: TraceFacts
+    others: tuple[TraceFile, ...] = ()  # the other ranks that the same file holds, in their order

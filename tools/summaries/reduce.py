@@ -116,6 +116,9 @@ class SummaryRequest:
         except DamagedError as error:
             note = f"the summary of {self.trace.name} was damaged ({error}) and has been made again"
         trace = trace_format(self.trace).read(self.trace, own, self.options, None)
+        if trace.others:
+            ranks = len(trace.others) + 1
+            raise InputError(f"{self.trace}: holds {ranks} ranks; of many ranks one file for each is summarised")
         self.folder.write(file_name(key), encode(summarize(trace, str(self.trace)), key))
         return SummaryFile(place_of(self.trace), key, made=True, note=note, cut=trace.facts.cut)
 
