@@ -106,8 +106,8 @@ class Export:
                     connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(row.values()))
             texts = [(number, text) for text, number in self.strings.items()]
             connection.executemany("INSERT INTO StringIds VALUES (?, ?)", texts)
-            for table, names in (columns or {}).items():
-                for name in names:
+            for table, dropped in (columns or {}).items():
+                for name in dropped:
                     connection.execute(f'ALTER TABLE "{table}" DROP COLUMN "{name}"')
             connection.commit()
         return path
