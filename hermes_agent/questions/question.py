@@ -49,6 +49,7 @@ OF_A_PLACE = {  # questions that are said otherwise of one rank or step
 }
 COMPARE = "Compare them"
 OF_A_STEP = {
+    "How much time in the optimizer?",
     "How much time in forward and backward?",
     "Which line of code is slow?",
     "Which layer is slow?",

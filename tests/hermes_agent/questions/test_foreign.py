@@ -11,6 +11,9 @@ from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED
 
 UNDERSTOOD = {
+    "How much time in the optimizer?": [
+        "Wie lange dauert der Optimizer-Schritt?", "Wie viel Zeit im Optimizer?", "optimizer的时间", "优化器耗时多少？",
+    ],
     "Why is it slow?": [
         "Warum ist mein Training so langsam?", "Was ist der Engpass?", "为什么训练这么慢？", "瓶颈在哪里",
         "¿Por qué es tan lento?", "Pourquoi est-ce si lent ?",
