@@ -33,7 +33,7 @@ NAMED = re.compile(
 )
 DEFINITION = re.compile(
     r"^(what (is|are)|whats( the)?|define|explain|describe|tell me about) (a |an |the )?(?!(share|percent\w*|number"
-    r"|time|mean|median|total|longest|shortest|average|bandwidth|rate|sizes?|duration)\b)"
+    r"|time|mean|median|total|longest|shortest|average|bandwidth(?! contention)|rate|sizes?|duration)\b)"
     r"|^what does .* (mean|stand for)$"
 )
 WHICH_RANK = re.compile(
@@ -153,7 +153,7 @@ def _own_words(question: Question) -> str:
 
 def about_topic(question: Question) -> Asked | None:
     """What a question may ask that names a topic and no figure of it: the first of its figures."""
-    topic = topic_of(question.words)
+    topic = topic_of(_own_words(question))
     if topic is None or topic.title == lexicon().topics[-1].title:
         return None
     quantity = _first_quantity(topic)

@@ -148,6 +148,9 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         name, text = _by_kind(discussion, question)
     except UsageError as error:
         name, text = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
+    of_name = _of_its_name(discussion, question, name, text)
+    if of_name:
+        return "named_work", of_name
     if name in OF_NO_FIGURE or question.page or LENGTH.search(question.text.lower()):
         return name, text
     if name == "breakdown" and AND_WHY.search(question.words):
@@ -165,6 +168,16 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         return FIGURE, figures.figure(discussion, wanted)
     except UsageError as error:
         return FIGURE, figures.declined(wanted, unbracketed(str(error)))
+
+
+def _of_its_name(discussion: Discussion, question: Question, name: str, text: str) -> str:
+    """What is known of a kernel or operator that a question names, where an answer is about others; else ""."""
+    if name in OF_NO_FIGURE or not question.names or any(each.lower() in text.lower() for each in question.names):
+        return ""
+    try:
+        return ANSWERS["named_work"](discussion, question) or ""
+    except UsageError:
+        return ""
 
 
 def _wanted(discussion: Discussion, question: Question, name: str) -> asked.Asked | None:
