@@ -128,6 +128,7 @@ FLIGHT_RECORDER = (
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
+WHOLE_EXPORT = "whole steps with `nsys profile --trace=cuda,nvtx,osrt`, and an NVTX range around each"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
@@ -164,9 +165,9 @@ def judge(
 ) -> Judgement:
     """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
     limits = profile.thresholds
-    if device_work_missing(profile):
-        why = "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
-        return Judgement("inconclusive", why, WHOLE_TRACE)
+    if why := device_work_missing(profile):
+        by_nsys = any(each.format == "nsys" for each in profile.run.sources)
+        return Judgement("inconclusive", why, WHOLE_EXPORT if by_nsys else WHOLE_TRACE)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
@@ -265,17 +266,17 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
     )
 
 
-def device_work_missing(profile: Profile) -> bool:
-    """Return whether a device cannot be judged: named without any work, or hardly any launched kernel is recorded."""
+def device_work_missing(profile: Profile) -> str:
+    """Why a device cannot be judged: it is named without any work, or hardly any launched kernel is recorded; or ""."""
     for rank in profile.ranks:
         named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
         if named and not rank.rank.has_device:
-            return True
+            return "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
         recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()
         if len(calls) >= FEWEST_LAUNCHES and recorded < MISSING_SHARE * len(calls):
-            return True
-    return False
+            return "the trace holds no kernel of most recorded launches: it is cut, or kernels were not recorded"
+    return ""
 
 
 def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
