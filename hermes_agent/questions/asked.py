@@ -102,12 +102,16 @@ class Asked:
         return " ".join(f"the {kind} {noun} {self.topic.title}{whose}{by}".split())
 
 
+def may_ask_figure(question: Question) -> bool:
+    """Whether nothing in a question says that it asks for a reason, a change, a meaning or what an id is."""
+    words = _own_words(question)
+    defines = DEFINITION.search(words) and not (question.ranks or question.steps)
+    return not (NO_FIGURE.search(words) or question.ids or defines)
+
+
 def asks_figure(question: Question) -> bool:
     """Whether a question asks for a figure, of whatever it may be."""
-    words = _own_words(question)
-    if DEFINITION.search(words) and not (question.ranks or question.steps):
-        return False
-    return not NO_FIGURE.search(words) and not question.ids and _quantity(words, "%" in question.text, None) is not None
+    return may_ask_figure(question) and _quantity(_own_words(question), "%" in question.text, None) is not None
 
 
 def asked(question: Question, named: Topic | None = None) -> Asked | None:
@@ -115,10 +119,9 @@ def asked(question: Question, named: Topic | None = None) -> Asked | None:
 
     ``named`` is the topic of a name of the run in it, which counts where the question says nothing more special.
     """
-    words = _own_words(question)
-    places = question.ranks or question.steps
-    if NO_FIGURE.search(words) or question.ids or (DEFINITION.search(words) and not places):
+    if not may_ask_figure(question):
         return None
+    words = _own_words(question)
     over: Over = "rank" if WHICH_RANK.search(words) else "step" if WHICH_STEP.search(words) else ""
     if not over and NAMED.search(words) and not COUNT.search(words):
         return None

@@ -182,6 +182,8 @@ def _of_its_name(discussion: Discussion, question: Question, name: str, text: st
 
 def _wanted(discussion: Discussion, question: Question, name: str) -> asked.Asked | None:
     """The figure that a question asks for, answered as ``name``; names of the run count where that is broad."""
+    if not asked.may_ask_figure(question):  # nothing is read of the run for it
+        return asked.about_topic(question) if name == NOT_UNDERSTOOD else None
     wanted = asked.asked(question)
     if name in BROAD or (wanted is not None and wanted.topic.given.get("kind")):
         wanted = asked.asked(question, figures.unknown_topic(discussion, question))
