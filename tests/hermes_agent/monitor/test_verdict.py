@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -105,7 +106,11 @@ def test_a_damaged_answer_an_interrupt_and_a_failure_end_in_one_sentence(
     python.chmod(0o700)
     monkeypatch.setattr("sys.executable", str(python))
     begun = time.monotonic()
-    text = verdict(home).text
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        text = verdict(home).text
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert text.startswith(f"hermes-dx: no verdict: {reason}")
     assert "\n" not in text
     assert time.monotonic() - begun < 20.0
