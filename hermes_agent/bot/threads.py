@@ -6,9 +6,7 @@ is dropped. The conversations lie in a store of sessions of the bot's own.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,16 +18,15 @@ from hermes_agent.evidence.printable import printable
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
 from hermes_agent.session import Session
+from hermes_agent.sessions.private_database import private_database
 from hermes_agent.sessions.store import SessionStore
 from tools.errors import InputError, UsageError
-from tools.leftovers import private_folder
 
 FILE = "threads.sqlite"
 MOST_THREADS = 10_000  # the one that was not used for longest goes first
 MOST_EVENTS = 50_000
 LONGEST_KEY = 300
 MOST_BYTES = 64 * 2**20
-PAGE_BYTES = 4096
 WAIT_S = 5.0
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS threads (key TEXT PRIMARY KEY, run TEXT NOT NULL, session TEXT NOT NULL, used REAL NOT NULL);
@@ -114,16 +111,7 @@ class Threads:
         self._sessions.close()
 
     def _connected(self) -> sqlite3.Connection:
-        private_folder(self.path.parent)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        os.close(descriptor)
-        if not regular:
-            raise OSError("it is not a regular file")
-        connection = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute(f"PRAGMA max_page_count={MOST_BYTES // PAGE_BYTES}")
+        connection = private_database(self.path, MOST_BYTES, WAIT_S)
         connection.executescript(SCHEMA)
         return connection
 

@@ -7,10 +7,8 @@ checkpoints of a running diagnosis lie in the same file and go when it is finish
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,9 +24,9 @@ from hermes_agent.evidence.session_ids import CitedRecord
 from hermes_agent.model.diagnosis import EvidenceRecord, Record
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
+from hermes_agent.sessions.private_database import private_database
 from hermes_agent.sessions.stored_request import StoredRequest
 from tools.errors import InputError, UsageError
-from tools.leftovers import private_folder
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
@@ -43,7 +41,6 @@ LONGEST_RECORD = 2**15  # characters; a longer figure is stored without its step
 LONGEST_RESULT = 2**17  # characters of one result of a tool; a longer one is cut
 MOST_RESULT_CHARS = 2**20  # of all results of one session; the oldest go first
 MOST_BYTES = 256 * 2**20  # of the file
-PAGE_BYTES = 4096
 WAIT_S = 5.0  # for another process that writes
 CHECKPOINT_TABLES = ("checkpoints", "writes")  # LangGraph's
 
@@ -311,17 +308,8 @@ class SessionStore:
                 connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (identifier,))
 
     def _connected(self) -> sqlite3.Connection:
-        private_folder(self.path.parent)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        os.close(descriptor)
-        if not regular:
-            raise OSError("it is not a regular file")
-        connection = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
+        connection = private_database(self.path, MOST_BYTES, WAIT_S)
         connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA trusted_schema=OFF")
-        connection.execute(f"PRAGMA max_page_count={MOST_BYTES // PAGE_BYTES}")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 64 * 2**20)
         connection.executescript(SCHEMA)
         return connection

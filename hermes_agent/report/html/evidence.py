@@ -66,10 +66,13 @@ def commands(diagnosis: Diagnosis, paths: Sequence[Path]) -> tuple[str, ...]:
     """Commands that give the answer and its figures again."""
     run = " ".join(shlex.quote(printable(origin_of(path))) for path in paths) or "RUN"
     baseline = " --baseline BASELINE" if diagnosis.comparison is not None else ""
-    shown = diagnosis.evidence[:1]
+    shown, traced = diagnosis.evidence[:1], diagnosis.breakdown[:1]  # without a breakdown no trace was read
     return (
         f"hermes-dx diagnose {run}{baseline} -v   # every check with its figures",
         *(f"hermes-dx show {row.id}   # the rows behind a figure" for row in shown),
         f"hermes-dx chat {run}   # questions about the run",
-        f"hermes-dx diagnose {run} --perfetto trace.json   # the steps with the causes, for Perfetto",
+        *(
+            f"hermes-dx diagnose {run} --perfetto trace.json   # the steps with the causes, for Perfetto"
+            for _ in traced
+        ),
     )

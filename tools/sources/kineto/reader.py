@@ -21,6 +21,7 @@ from tools.sources.kineto.table import Assembled, assemble
 from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
+GIVE = "give a Kineto .json or .json.gz, an Ascend folder, an Nsight .sqlite export or the job's output"
 BOM = b"\xef\xbb\xbf"
 SYNTAX_BYTES = 1 << 20  # of a file that holds no event: so far is looked for what makes it no JSON
 SHORT_VALUE = 200  # characters that are read of a metadata value
@@ -157,12 +158,10 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
     if collected.columns.spans:
         return
     if collected.shape != "object" and (fault := _syntax_fault(bytes(beginning(path, SYNTAX_BYTES).data))):
-        raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); give a Kineto .json or .json.gz")
+        raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); {GIVE}")
     if collected.shape == "none":
         reason = f" ({collected.damage})" if collected.damage else ""
-        raise InputError(
-            f"{path}: is no profiler trace: it has no traceEvents{reason}; give a Kineto .json or .json.gz"
-        )
+        raise InputError(f"{path}: is no profiler trace: it has no traceEvents{reason}; {GIVE}")
     if collected.damage:
         raise InputError(f"{path}: nothing in it can be read: {collected.damage}; copy the file again")
     raise InputError(f"{path}: holds no training run: it records no event with a duration; profile some steps")
