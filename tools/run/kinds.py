@@ -25,6 +25,7 @@ MONITOR_FORMAT = "hermes-dx monitor"  # formats of sources that are no traces
 STEP_LOG_FORMAT = "step log"
 JOB_LOG_FORMAT = "job log"
 ASCEND_FORMAT = "ascend tables"
+COUNTER_FORMAT = "utilization samples"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

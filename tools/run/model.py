@@ -11,9 +11,11 @@ import pandas as pd
 
 from tools.errors import CutError, UsageError
 from tools.run.ascend import AscendTables
+from tools.run.counters import CounterRecords
 from tools.run.events import EventTable
 from tools.run.job_log import JobLog
 from tools.run.kinds import ASCEND_FORMAT as ASCEND_FORMAT
+from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
 from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
@@ -156,6 +158,7 @@ class Run:
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
     job_log: JobLog | None = None  # of the job's own output
     ascend: AscendTables | None = None  # of an Ascend profiler's folders
+    counters: CounterRecords | None = None  # sampled by nvidia-smi, sar and their like, trackers, exporters
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.run.counters import joined_counters
 from tools.sources.decompress import Readable
 from tools.sources.options import LoadOptions
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tools.run.ascend import AscendTables
+    from tools.run.counters import CounterRecords
     from tools.run.job_log import JobLog
     from tools.run.model import Source
     from tools.run.records import MonitorRecords
@@ -55,17 +57,19 @@ class Contribution:
     step_log: pd.DataFrame | None = None
     job_log: JobLog | None = None
     ascend: AscendTables | None = None
+    counters: CounterRecords | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
 
     def joined(self, other: Contribution) -> Contribution:
-        """The two together; of what both fill this one's is used, of variables the other's."""
+        """The two together; of what both fill this one's is used, of variables the other's, of counters both."""
         return Contribution(
             records=other.records if self.records is None else self.records,
             step_log=other.step_log if self.step_log is None else self.step_log,
             job_log=other.job_log if self.job_log is None else self.job_log,
             ascend=other.ascend if self.ascend is None else self.ascend,
+            counters=joined_counters(self.counters, other.counters),
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),

@@ -142,6 +142,7 @@ def _run(
         step_log=records.step_log,
         job_log=records.job_log,
         ascend=records.ascend,
+        counters=records.counters,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -153,7 +154,7 @@ def _untraced(
 ) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
     read = _records(found, formats, Anchor())
-    if all(each is None for each in (read.records, read.step_log, read.job_log, read.ascend)):
+    if all(each is None for each in (read.records, read.step_log, read.job_log, read.ascend, read.counters)):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
@@ -172,6 +173,7 @@ def _untraced(
         step_log=read.step_log,
         job_log=read.job_log,
         ascend=read.ascend,
+        counters=read.counters,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

@@ -166,7 +166,7 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
     names = ", ".join(map(str, paths))
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
-    other = run.job_log is not None or run.ascend is not None
+    other = any(each is not None for each in (run.job_log, run.ascend, run.counters))
     if not run.ranks and not run.cut and not other and series_of(run) is None:
         few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"
         raise InputError(f"{names}: {few}; let the training run on, or capture some steps")

@@ -1,0 +1,176 @@
+"""Sampled counters of devices and machines: what nvidia-smi, sar, a tracker or an exporter wrote down now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# level: the value at (or the mean up to) the sample; flag: 0 or 1; total: counted since boot or since the start.
+CounterKind = Literal["level", "flag", "total"]
+NONE = -1  # no device, no rank
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One counter: its unit, whether it is counted up, and a noun phrase for it."""
+
+    unit: str
+    label: str
+    kind: CounterKind = "level"
+
+
+COUNTERS: Mapping[str, Counter] = {
+    # A kernel or copy engine ran in that share of the time; how much of the device it used is not in it.
+    "device_busy_pct": Counter("%", "time in which some kernel ran"),
+    "device_memory_busy_pct": Counter("%", "time in which device memory was read or written"),
+    "device_sm_active_pct": Counter("%", "share of multiprocessors with work"),
+    "device_tensor_active_pct": Counter("%", "time in which tensor cores worked"),
+    "device_dram_active_pct": Counter("%", "share of the memory bandwidth in use"),
+    "device_memory_used_bytes": Counter("bytes", "device memory in use"),
+    "device_memory_total_bytes": Counter("bytes", "device memory"),
+    "device_process_memory_bytes": Counter("bytes", "device memory of one process"),  # part: its id and name
+    "device_power_w": Counter("W", "power draw"),
+    "device_power_limit_w": Counter("W", "power limit"),
+    "device_power_pct": Counter("%", "power draw of the power limit"),
+    "device_temperature_c": Counter("C", "device temperature"),
+    "device_memory_temperature_c": Counter("C", "temperature of the device memory"),
+    "device_clock_mhz": Counter("MHz", "clock of the multiprocessors"),
+    "device_clock_max_mhz": Counter("MHz", "highest clock of the multiprocessors"),
+    "device_memory_clock_mhz": Counter("MHz", "clock of the device memory"),
+    "device_memory_clock_max_mhz": Counter("MHz", "highest clock of the device memory"),
+    "device_performance_state": Counter("", "performance state"),  # 0 is the fastest
+    "throttle_idle": Counter("", "clocks lowered because the device is idle", "flag"),
+    "throttle_thermal": Counter("", "clocks lowered for heat", "flag"),
+    "throttle_power": Counter("", "clocks lowered by the power limit", "flag"),
+    "throttle_power_brake": Counter("", "clocks lowered by the power supply", "flag"),
+    "throttle_hardware": Counter("", "clocks lowered by the hardware", "flag"),  # heat, power supply or both
+    "throttle_setting": Counter("", "clocks set by an application or to those of a group of devices", "flag"),
+    "throttle_power_pct": Counter("%", "time in which the power limit lowered clocks"),
+    "pcie_received_bytes_per_s": Counter("bytes/s", "received over PCIe"),
+    "pcie_sent_bytes_per_s": Counter("bytes/s", "sent over PCIe"),
+    "pcie_received_bytes": Counter("bytes", "received over PCIe", "total"),
+    "pcie_sent_bytes": Counter("bytes", "sent over PCIe", "total"),
+    "pcie_generation": Counter("", "generation of the PCIe link"),
+    "pcie_width": Counter("lanes", "width of the PCIe link"),
+    "nvlink_bytes": Counter("bytes", "moved over NVLink", "total"),
+    "device_ecc_errors": Counter("errors", "uncorrected memory errors", "total"),
+    "device_error_code": Counter("", "last error code (XID)"),
+    # Of a machine; part names a processor (cpu3), a disk, a network interface, an adapter or a process.
+    "cpu_busy_pct": Counter("%", "processor time in use"),
+    "cpu_iowait_pct": Counter("%", "processor time idle with a disk request open"),
+    "cpu_steal_pct": Counter("%", "processor time taken by other virtual machines"),
+    "cpu_idle_pct": Counter("%", "idle processor time"),
+    "cpu_system_pct": Counter("%", "processor time in the kernel"),
+    "cpu_clock_mhz": Counter("MHz", "clock of the processors"),
+    "runnable_processes": Counter("processes", "processes that run or wait for a processor"),
+    "blocked_processes": Counter("processes", "processes blocked by a disk"),
+    "context_switches_per_s": Counter("/s", "context switches"),
+    "process_cpu_pct": Counter("%", "processor time of one process"),
+    "process_wait_pct": Counter("%", "time for which one process waits for a processor"),
+    "process_io_delay_ms": Counter("ms", "delay of one process by disks"),
+    "process_resident_bytes": Counter("bytes", "resident memory of one process"),
+    "process_threads": Counter("threads", "threads of one process"),
+    "memory_used_bytes": Counter("bytes", "memory in use"),
+    "memory_total_bytes": Counter("bytes", "memory"),
+    "memory_used_pct": Counter("%", "memory in use"),
+    "swapped_bytes_per_s": Counter("bytes/s", "swapped in and out"),
+    "pressure_cpu_some_pct": Counter("%", "time in which some process waits for a processor"),
+    "pressure_cpu_full_pct": Counter("%", "time in which every process waits for a processor"),
+    "pressure_io_some_pct": Counter("%", "time in which some process waits for a disk"),
+    "pressure_io_full_pct": Counter("%", "time in which every process waits for a disk"),
+    "pressure_memory_some_pct": Counter("%", "time in which some process waits for memory"),
+    "pressure_memory_full_pct": Counter("%", "time in which every process waits for memory"),
+    "disk_busy_pct": Counter("%", "time in which a disk has requests"),
+    "disk_wait_ms": Counter("ms", "time of a disk request"),
+    "disk_read_bytes_per_s": Counter("bytes/s", "read from a disk"),
+    "disk_written_bytes_per_s": Counter("bytes/s", "written to a disk"),
+    "disk_read_bytes": Counter("bytes", "read from a disk", "total"),
+    "disk_written_bytes": Counter("bytes", "written to a disk", "total"),
+    "disk_used_pct": Counter("%", "disk space in use"),
+    "network_received_bytes_per_s": Counter("bytes/s", "received over the network"),
+    "network_sent_bytes_per_s": Counter("bytes/s", "sent over the network"),
+    "network_received_bytes": Counter("bytes", "received over the network", "total"),
+    "network_sent_bytes": Counter("bytes", "sent over the network", "total"),
+    "tcp_sent_segments": Counter("segments", "TCP segments sent", "total"),
+    "tcp_retransmitted_segments": Counter("segments", "TCP segments sent again", "total"),
+    "tcp_sent_segments_per_s": Counter("/s", "TCP segments sent"),
+    "tcp_retransmitted_segments_per_s": Counter("/s", "TCP segments sent again"),
+    "interface_errors": Counter("errors", "errors of a network interface", "total"),
+    "interface_dropped": Counter("packets", "packets that an interface dropped", "total"),
+    "interface_errors_per_s": Counter("/s", "errors of a network interface"),
+    "interface_dropped_per_s": Counter("/s", "packets that an interface dropped"),
+    "pause_frames_received": Counter("frames", "pause frames received", "total"),
+    "pause_frames_sent": Counter("frames", "pause frames sent", "total"),
+    "rdma_retransmissions": Counter("packets", "RDMA transfers that had to be repeated", "total"),
+    "rdma_timeouts": Counter("time-outs", "RDMA acknowledgements that timed out", "total"),
+    "rdma_out_of_sequence": Counter("packets", "RDMA packets out of sequence", "total"),
+    "rdma_congestion_notices": Counter("packets", "RDMA congestion notifications", "total"),
+    "link_downed": Counter("times", "times that a link went down", "total"),
+    "link_symbol_errors": Counter("errors", "symbol errors of a link", "total"),
+}
+
+# One row for each value. ``tick`` counts the readings of a file from 0: rows of one tick were taken at once, whether
+# or not a time is known (``time_unix_ns`` NaN). ``file`` is the place in ``CounterRecords.sources``, ``line`` the line
+# or row there. ``host`` "" is not known, ``part`` "" the whole device or machine.
+SAMPLE_COLUMNS = {
+    **{"time_unix_ns": "float64", "tick": "int64", "host": "str", "device": "int64", "rank": "int64"},
+    **{"part": "str", "counter": "str", "value": "float64", "file": "int64", "line": "int64"},
+}
+# unix: the times are on the epoch; local: of a clock whose zone is not known, written down as if it were UTC; none.
+SampleClock = Literal["unix", "local", "none"]
+
+
+@dataclass(frozen=True)
+class CounterSource:
+    """What one file of samples says of itself; "" and None where it does not."""
+
+    format: str  # of the ``Source`` that lists the file
+    path: str
+    tool: str  # "nvidia-smi", "sar", "wandb"
+    clock: SampleClock = "none"
+    interval_s: float | None = None  # as the file states it
+    driver: str = ""
+    devices: tuple[tuple[int, str], ...] = ()  # index and model
+    host: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class CounterRecords:
+    """All samples of a run: ``samples`` with ``SAMPLE_COLUMNS``, in the order in which they were written."""
+
+    samples: pd.DataFrame
+    sources: tuple[CounterSource, ...] = ()
+
+
+def samples_table(rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """A table of samples from columns of equal length; of ``SAMPLE_COLUMNS`` that are not given the unknown value."""
+    import pandas as pd
+
+    count = len(rows["value"])
+    unknown: dict[str, object] = {
+        **{"time_unix_ns": float("nan"), "tick": 0, "host": "", "device": NONE, "rank": NONE},
+        **{"part": "", "file": 0, "line": 0},
+    }
+    columns = {name: rows[name] if name in rows else [unknown[name]] * count for name in SAMPLE_COLUMNS}
+    return pd.DataFrame(columns).astype(SAMPLE_COLUMNS)
+
+
+def joined_counters(*records: CounterRecords | None) -> CounterRecords | None:
+    """The samples of several files or formats as one record; None where there are none."""
+    import pandas as pd
+
+    known = [each for each in records if each is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    tables, before = [], 0
+    for each in known:
+        tables.append(each.samples.assign(file=each.samples["file"] + before))
+        before += len(each.sources)
+    return CounterRecords(
+        samples=pd.concat(tables, ignore_index=True).astype(SAMPLE_COLUMNS),
+        sources=tuple(source for each in known for source in each.sources),
+    )
