@@ -49,9 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _described(tool: ReadTool[ToolContext]) -> dict[str, object]:
+    from tools.agent_tools.columns import result_of, with_units
     from tools.agent_tools.result import Result
 
-    result = Result.model_json_schema(mode="serialization")
+    result = with_units(result_of(tool.rows, Result).model_json_schema(mode="serialization"))
     return {"name": tool.name, "description": tool.description, "arguments": tool.schema, "result": result}
 
 

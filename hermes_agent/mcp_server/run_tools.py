@@ -8,6 +8,7 @@ from hermes_agent.evidence.tool_text import result_text
 from hermes_agent.mcp_server.payload import MOST_CHARS, shortened, size, unmasked
 from hermes_agent.mcp_server.tool import Call, OfRun, Reply, ServerTool
 from hermes_agent.session import Session
+from tools.agent_tools.columns import result_of
 from tools.agent_tools.registry import TOOLS
 from tools.agent_tools.result import Paged, Result
 from tools.agent_tools.tool import Arguments, ReadTool, ToolContext
@@ -27,13 +28,14 @@ class RunResult(Result):
 
 def of_run(tool: ReadTool[ToolContext]) -> ServerTool:
     """The tool of the registry as a tool of the server."""
+    kind = result_of(tool.rows, RunResult)
 
     def run(call: Call, asked: Arguments) -> Reply:
         given = asked.model_dump(mode="json", exclude_unset=True)
         handle = call.runs.handle(str(given.pop("run")))
         with call.runs.using(handle, call.emit, call.cancelled) as (session, redactor):
             result = _fitting(call, session, tool, unmasked(given, redactor))
-        record = RunResult(**{name: getattr(result, name) for name in Result.model_fields}, run=handle, handle="")
+        record = kind(**{name: getattr(result, name) for name in Result.model_fields}, run=handle, handle="")
         record = record.model_copy(update={"handle": call.handles[-1]})
         record, halved = shortened(record, PARTS)
         if halved:
@@ -41,7 +43,7 @@ def of_run(tool: ReadTool[ToolContext]) -> ServerTool:
             record = record.model_copy(update={"notes": (*record.notes, note)})
         return Reply(record, f"{result_text(result)}\nhandle {record.handle}", redactor)
 
-    return ServerTool(tool.name, tool.description, _with_run(tool.arguments), RunResult, run)
+    return ServerTool(tool.name, tool.description, _with_run(tool.arguments), kind, run)
 
 
 def _with_run(arguments: type[Arguments]) -> type[Arguments]:

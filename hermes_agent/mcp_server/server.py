@@ -24,6 +24,7 @@ from hermes_agent.mcp_server.tool import Call, Reply, ServerTool
 from hermes_agent.mcp_server.work import perform
 from hermes_agent.model.events import Emit
 from hermes_agent.version import VERSION
+from tools.agent_tools.columns import with_units
 from tools.errors import HermesError
 from tools.knowledge.taxonomy import causes
 from tools.metrics.measurement import choice
@@ -179,7 +180,7 @@ def _declared(tool: ServerTool) -> types.Tool:
         name=tool.name,
         description=tool.description,
         input_schema=_untitled(tool.arguments.model_json_schema()),
-        output_schema=_untitled(tool.result.model_json_schema(mode="serialization")),
+        output_schema=_untitled(with_units(tool.result.model_json_schema(mode="serialization"))),
         annotations=HINTS,
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tools.agent_tools.columns import unit_of
 from tools.agent_tools.registry import TOOLS
+from tools.agent_tools.result import Row
 from tools.agent_tools.tool import ReadTool, ToolContext
 from tools.derived_page import keep
 
@@ -35,17 +38,41 @@ Times named `start_ms` are on the run's own time axis, the same for all ranks. E
 a run that cannot be read.
 """
 
+ROWS = """## Rows
+
+Each row has all columns of its kind. What is null was not recorded or does not apply; of an object with a unit each
+value has this unit.
+"""
+
 
 def page() -> str:
     """The text of the page."""
-    return "\n".join([HEAD, *(_section(tool) for tool in TOOLS)])
+    kinds = dict.fromkeys(kind for tool in TOOLS for kind in tool.rows)
+    return "\n".join([HEAD, *(_section(tool) for tool in TOOLS), ROWS, *map(_columns, kinds)])
 
 
 def _section(tool: ReadTool[ToolContext]) -> str:
     schema = tool.schema
     needs = "\n\nMakes the diagnosis, or takes the stored one." if tool.diagnosed else ""
     lines = [f"## {tool.name}\n\n{tool.description}{needs}\n", *_arguments(schema, schema)]
-    return "\n".join([*(lines if len(lines) > 1 else [*lines, "No arguments."]), ""])
+    rows = " or ".join(f"[{_kind(kind)}](#{_kind(kind)}-row)" for kind in tool.rows) or "none; its answer is `facts`"
+    return "\n".join([*(lines if len(lines) > 1 else [*lines, "No arguments."]), "", f"Rows: {rows}.", ""])
+
+
+def _kind(row: type[Row]) -> str:
+    return row.__name__.removesuffix("Row").lower()
+
+
+def _columns(row: type[Row]) -> str:
+    """One kind of row: its columns with type, unit and meaning."""
+    schema = row.model_json_schema(mode="serialization")
+    lines = [f"### {_kind(row)} row\n\n{(inspect.getdoc(row) or '').replace('``', '`')}\n"]
+    for name, each in schema["properties"].items():
+        null = " or null" if {"type": "null"} in each.get("anyOf", ()) else ""
+        unit = f", {unit_of(name)}" if unit_of(name) else ""
+        about = f": {each['description']}" if each.get("description") else ""
+        lines.append(f"- `{name}` ({_type(each, schema)}{null}{unit}){about}")
+    return "\n".join([*lines, ""])
 
 
 def _arguments(schema: Mapping[str, Any], whole: Mapping[str, Any], indent: str = "") -> list[str]:

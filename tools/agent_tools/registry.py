@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from tools.agent_tools.collective_instances import CollectiveInstances, collective_instances
-from tools.agent_tools.compare import Compare, compare
+from tools.agent_tools.collective_instances import CollectiveInstances, CollectiveRow, collective_instances
+from tools.agent_tools.compare import Compare, CompareRow, compare
 from tools.agent_tools.diagnosis import Cases, Checks, Evidence, cases, checks, evidence
-from tools.agent_tools.event import OfId, event
-from tools.agent_tools.find_events import FindEvents, find_events
-from tools.agent_tools.gaps import Gaps, gaps
-from tools.agent_tools.measure import ListMetrics, Measure, list_metrics, measure
+from tools.agent_tools.event import OfId, RelatedRow, event
+from tools.agent_tools.find_events import EventRow, FindEvents, GroupRow, find_events
+from tools.agent_tools.gaps import GapRow, Gaps, gaps
+from tools.agent_tools.measure import ListMetrics, Measure, MetricRow, list_metrics, measure
 from tools.agent_tools.mfu import Mfu, mfu
-from tools.agent_tools.overview import Environment, RunOverview, environment, run_overview
-from tools.agent_tools.phases import Phases, phases
-from tools.agent_tools.predictions import Plan, WhatIf, plan, what_if
+from tools.agent_tools.overview import Environment, RunOverview, SettingRow, environment, run_overview
+from tools.agent_tools.phases import PhaseRow, Phases, phases
+from tools.agent_tools.predictions import Plan, PlanRow, WhatIf, plan, what_if
+from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
 from tools.agent_tools.steps import (
     Breakdown,
     OneRank,
     RankComparison,
+    RankRow,
     Series,
+    StepRow,
     breakdown,
     critical_path,
     launch_queue,
@@ -28,26 +31,26 @@ from tools.agent_tools.tool import NoArguments, ReadTool, ToolContext, read_tool
 from tools.metrics.measurement import choice
 
 TOOLS: tuple[ReadTool[ToolContext], ...] = (
-    read_tool(run_overview, RunOverview),
-    read_tool(environment, Environment),
-    read_tool(series, Series),
+    read_tool(run_overview, RunOverview, RankRow),
+    read_tool(environment, Environment, SettingRow),
+    read_tool(series, Series, StepRow),
     read_tool(breakdown, Breakdown),
-    read_tool(rank_comparison, RankComparison),
-    read_tool(phases, Phases),
+    read_tool(rank_comparison, RankComparison, RankRow),
+    read_tool(phases, Phases, PhaseRow),
     read_tool(critical_path, NoArguments),
-    read_tool(find_events, FindEvents),
-    read_tool(event, OfId),
-    read_tool(collective_instances, CollectiveInstances),
-    read_tool(gaps, Gaps),
+    read_tool(find_events, FindEvents, EventRow, GroupRow),
+    read_tool(event, OfId, RelatedRow, CollectiveRow, GapRow, StepRow, RankRow, PhaseRow, GroupRow),
+    read_tool(collective_instances, CollectiveInstances, CollectiveRow),
+    read_tool(gaps, Gaps, GapRow),
     read_tool(launch_queue, OneRank),
-    read_tool(compare, Compare),
+    read_tool(compare, Compare, CompareRow),
     read_tool(mfu, Mfu),
     read_tool(what_if, WhatIf),
-    read_tool(plan, Plan),
-    read_tool(checks, Checks, diagnosed=True),
-    read_tool(evidence, Evidence, diagnosed=True),
-    read_tool(cases, Cases, diagnosed=True),
-    read_tool(list_metrics, ListMetrics),
+    read_tool(plan, Plan, PlanRow),
+    read_tool(checks, Checks, CheckRow, diagnosed=True),
+    read_tool(evidence, Evidence, EvidenceRow, diagnosed=True),
+    read_tool(cases, Cases, CaseRow, diagnosed=True),
+    read_tool(list_metrics, ListMetrics, MetricRow),
     read_tool(measure, Measure),
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}

@@ -19,12 +19,13 @@ MOST_ROWS = 500
 FIGURES = 10  # rows of a page whose figure gets an id of its own
 Figure: TypeAlias = "tuple[str, str, Mapping[str, Argument]]"  # label, metric and its arguments
 Item = TypeVar("Item")
+WHOLE = ConfigDict(frozen=True, allow_inf_nan=False, json_schema_serialization_defaults_required=True)
 
 
 class Row(BaseModel):
     """A row; the tool ``event`` opens its id, ``evidence`` those of a diagnosis."""
 
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    model_config = WHOLE
 
     id: str
 
@@ -32,7 +33,7 @@ class Row(BaseModel):
 class CitedFigure(BaseModel):
     """A figure of the run: ``metric`` with ``arguments`` measures it again. ``id`` is "" outside of a diagnosis."""
 
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    model_config = WHOLE
 
     id: str
     label: str
@@ -50,7 +51,7 @@ class Result(BaseModel):
     are written already, figures cited.
     """
 
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    model_config = WHOLE
 
     rows: tuple[SerializeAsAny[Row], ...] = ()
     cursor: str | None = None

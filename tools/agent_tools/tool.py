@@ -13,7 +13,7 @@ from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
-    from tools.agent_tools.result import Result
+    from tools.agent_tools.result import Result, Row
     from tools.findings import Argument, Fact
     from tools.views.profile import Profile
 
@@ -62,6 +62,7 @@ class ReadTool(Generic[Context]):
     description: str
     arguments: type[Arguments]
     function: Callable[[Context, Arguments], Result]
+    rows: tuple[type[Row], ...] = ()  # the kinds of rows that it gives; none: its answer is figures, notes and text
     diagnosed: bool = False  # it reads the diagnosis and not the run alone
 
     @property
@@ -79,15 +80,18 @@ class ReadTool(Generic[Context]):
 
 
 def read_tool(
-    function: Callable[[Context, ArgumentsType], Result], arguments: type[ArgumentsType], *, diagnosed: bool = False
+    function: Callable[[Context, ArgumentsType], Result],
+    arguments: type[ArgumentsType],
+    *rows: type[Row],
+    diagnosed: bool = False,
 ) -> ReadTool[Context]:
-    """The tool of a function, under the function's own name."""
+    """The tool of a function, under the function's own name; ``rows``: the kinds of rows that it gives."""
 
     def run(context: Context, asked: Arguments) -> Result:
         assert isinstance(asked, arguments)
         return function(context, asked)
 
-    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run, diagnosed)
+    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run, rows, diagnosed)
 
 
 def check_arguments(name: str, model: type[Arguments], given: Mapping[str, object] | str) -> Arguments:

@@ -66,6 +66,57 @@ async def test_every_tool_gives_a_result_that_fits_its_schema(runs: OpenRuns) ->
             assert name == "list_runs" or result.structured_content["run"].startswith("slow-")
 
 
+def columns_of(schema: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The columns of each kind of row that a schema of results declares."""
+    assert schema is not None
+    items = schema["properties"]["rows"].get("items", {})
+    kinds = [each["$ref"].rpartition("/")[2] for each in items.get("anyOf", [items]) if each]
+    return [schema["$defs"][kind]["properties"] for kind in kinds]
+
+
+async def test_each_tool_declares_the_columns_of_its_rows(runs: OpenRuns) -> None:
+    async with client(runs) as connected:
+        declared = {each.name: each.output_schema for each in (await connected.list_tools()).tools}
+        for tool in TOOLS:
+            columns = columns_of(declared[tool.name])
+            assert len(columns) == len(tool.rows), tool.name
+            rows = (await connected.call_tool(tool.name, ARGUMENTS[tool.name])).structured_content["rows"]
+            assert all(row.keys() in [each.keys() for each in columns] for row in rows), tool.name
+            assert bool(rows) <= bool(columns)
+
+
+async def test_rows_of_every_kind_that_an_id_opens_are_declared(runs: OpenRuns) -> None:
+    grouped = {"run": "slow", "rank": 1, "group_by": "phase", "kind": "operator"}
+    async with client(runs) as connected:
+        columns = columns_of(next(t.output_schema for t in (await connected.list_tools()).tools if t.name == "event"))
+        ids = ["r0", "s1.40"]
+        for tool, arguments in (("find_events", ARGUMENTS["find_events"]), ("find_events", grouped)):
+            ids += [(await connected.call_tool(tool, arguments)).structured_content["rows"][0]["id"]]
+        ids += [
+            (await connected.call_tool("collective_instances", {"run": "slow"})).structured_content["rows"][0]["id"]
+        ]
+        for each in ids:
+            opened = await connected.call_tool("event", {"run": "slow", "id": each})
+            rows = opened.structured_content["rows"]
+            assert rows, each
+            assert all(row.keys() in [kind.keys() for kind in columns] for row in rows), each
+
+
+@pytest.mark.parametrize(
+    ("tool", "metric", "column"),
+    [("find_events", "event_ms", "duration_ms"), ("rank_comparison", "rank_time_ms", "own_ms")],
+)
+async def test_the_unit_of_a_column_is_that_of_the_figure_measured(
+    runs: OpenRuns, tool: str, metric: str, column: str
+) -> None:
+    async with client(runs) as connected:
+        declared = {each.name: each.output_schema for each in (await connected.list_tools()).tools}
+        found = (await connected.call_tool(tool, ARGUMENTS[tool])).structured_content
+    fact = next(each for each in found["facts"] if each["metric"] == metric)
+    assert fact["value"] == pytest.approx(found["rows"][0][column])
+    assert columns_of(declared[tool])[0][column]["unit"] == fact["unit"]
+
+
 @pytest.mark.parametrize(
     ("cause", "said"),
     [
