@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_agent.locations.places import local, place
+from hermes_agent.locations.places import PASTED, Place, local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 MOST_RANKS = 1 << 20
-RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
+RUN_HELP = (
+    "trace file, job output, folder with traces or records, a URL of one (fsspec), or - for text from standard input"
+)
 
 
 def add_commands(subparsers: argparse._SubParsersAction[Parser], package: str, names: Iterable[str], dest: str) -> None:
@@ -138,7 +140,7 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
 
     cache_dir = None if args.no_cache else chosen.cache_dir
     return Request(
-        paths=tuple(local(each, cache_dir) for each in args.run_paths),
+        paths=tuple(_read_from(each, cache_dir) for each in args.run_paths),
         baseline=tuple(local(each, cache_dir) for each in getattr(args, "baseline", ())),
         steps=args.steps,
         ranks=args.ranks,
@@ -149,6 +151,15 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         private_cases=chosen.cases.private_dir,
         embedding=embedding(chosen),
     )
+
+
+def _read_from(where: Place, cache_dir: Path | None) -> Path:
+    """A run's path; of ``-`` the folder with what standard input holds."""
+    if where != PASTED:
+        return local(where, cache_dir)
+    from hermes_agent.locations.paste import pasted, standard_input
+
+    return pasted(standard_input(), cache_dir)
 
 
 def profile_of(request: Request) -> Profile:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
 from hermes_agent.evidence.printable import printable
-from hermes_agent.locations.places import URL, Place, place
+from hermes_agent.locations.places import PASTED, URL, Place, place
 from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 SCHEMA = "hermes-dx/answer/1"
 UNANSWERED = ("not_understood", "not_measurable")
 MOST_QUESTIONS = 100
+UNASKED = "why is it slow?"  # of text that was pasted without a question
 QUESTION_CHARS = 20_000  # read from standard input at most
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ask``."""
-    words = "trace files or folders, then the question; without one, or with -, standard input, one per line"
+    words = (
+        "trace files or folders, then the question; without one, or with -, standard input, one per line; - in place "
+        "of the run: text from standard input, such as the end of a log"
+    )
     parser.add_argument("words", nargs="+", metavar="RUN... [QUESTION]", help=words)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
@@ -38,10 +42,16 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.session import Session
 
     args.run_paths, question = _split(args.words)
+    chosen = settings(no_llm=args.no_llm)
+    if args.run_paths == [PASTED]:
+        from hermes_agent.locations.paste import pasted, question_in, standard_input
+
+        text = standard_input()
+        question = question or question_in(text) or UNASKED
+        args.run_paths = [pasted(text, None if args.no_cache else chosen.cache_dir)]
     questions = [question] if question else _lines(sys.stdin.read(QUESTION_CHARS))
     if not questions:
         raise UsageError("there is no question; write it after the run or send it to standard input")
-    chosen = settings(no_llm=args.no_llm)
     with Session(request_of(args, chosen), chosen) as session, TerminalProgress() as progress:
         session.diagnose(progress)
         answers = [(each, session.ask(each, progress)) for each in questions]

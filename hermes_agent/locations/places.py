@@ -21,6 +21,7 @@ class RunUrl:
 
 
 Place = Path | RunUrl
+PASTED = Path("-")  # in place of a run on a command line: text from standard input
 
 
 def place(text: str) -> Place:

@@ -75,7 +75,7 @@ class NcclFacts:
     settings: dict[str, Cited] = field(default_factory=dict)  # NCCL_... set by environment
     gpu_direct_off: tuple[Cited, ...] = ()  # the adapters for which GPUDirect RDMA is disabled
     gpu_direct_on: tuple[Cited, ...] = ()
-    plugin: Cited | None = None  # the line about a network plug-in that was not found
+    fallbacks: tuple[Cited, ...] = ()  # adapters or plug-ins that NCCL tried and could not use; each reason once
     hosts: tuple[str, ...] = ()
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()

@@ -17,6 +17,7 @@ from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.views.step_rows import step_rows
 
+LIBRARY_LOG = "communication.library_log"
 PIPELINE = """\
 using world size: 16, data-parallel-size: 2, tensor-model-parallel size: 1, pipeline-model-parallel size: 8
   global_batch_size ............................... {batch}
@@ -96,6 +97,25 @@ def test_sockets_and_a_forced_algorithm_are_found_in_the_library_log(tmp_path: P
     assert count.path.endswith("job.out")
 
 
+def test_a_log_that_ends_before_the_connections_still_shows_the_socket_fall_back(tmp_path: Path) -> None:
+    """The reasons are named; on one host sockets carry no collective, and nothing is claimed."""
+    begins = """\
+node1:100:110 [0] transport/net_ib.cc:117 NCCL WARN NET/IB : Unable to open device mlx5_0
+node1:100:110 [0] NCCL INFO Failed to initialize NET plugin IB
+node1:100:110 [0] NCCL INFO Initialized NET plugin Socket
+node1:100:110 [0] NCCL INFO Using network Socket
+"""
+    other = "node2:7:8 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n"
+    check = answer(profile_of(tmp_path, begins + other + "node2:7:8 [0] NCCL INFO Using network Socket\n"), LIBRARY_LOG)
+    (finding,) = check.findings
+    assert (finding.mechanism, finding.claim.names, finding.confidence) == ("socket_fallback", ("node1", "node2"), 0.6)
+    assert finding.details[0].names == (
+        "NET/IB : Unable to open device mlx5_0",
+        "Failed to initialize NET plugin IB",
+    )
+    assert check_of(profile_of(tmp_path, begins), LIBRARY_LOG) is None
+
+
 def test_adapters_without_gpu_direct_are_found_where_ranks_connect_over_them(tmp_path: Path) -> None:
     text = NCCL.replace("/GDRDMA", "").replace("NET/Socket/0", "NET/IB/1").replace("NCCL_ALGO", "NCCL_DEBUG")
     check = answer(profile_of(tmp_path, text), "communication.library_log")
@@ -133,7 +153,9 @@ def test_the_rank_that_reports_no_time_out_is_named(tmp_path: Path, printed: str
 def test_ranks_in_different_collectives_are_said_to_be(tmp_path: Path) -> None:
     other = WATCHDOG.replace("ank7", "ank3").replace("ank 7", "ank 3").replace("ALLTOALL", "ALLREDUCE")
     check = answer(profile_of(tmp_path, WATCHDOG + other), "communication.timeouts")
-    assert "Rank 3 reported another collective" in check.support[1].template
+    assert "Rank 3 reported another collective of the same group" in check.support[1].template
+    elsewhere = answer(profile_of(tmp_path, WATCHDOG + other.replace("GUID 9", "GUID 4")), "communication.timeouts")
+    assert "of another group, or" in elsewhere.support[1].template
 
 
 @pytest.mark.parametrize(("late", "status"), [(0, "clean"), (1, "found")])

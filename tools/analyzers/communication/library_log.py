@@ -19,6 +19,7 @@ SOCKET, ADAPTER, DIRECT = "NET/Socket", "NET/IB", "NET/IB/GDRDMA"
 OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
 ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
 SHOWN_RANKS = 8
+SHOWN_REASONS = 3
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,14 @@ FORCED = (
 def library_log(profile: Profile) -> Check | None:
     """Sockets between hosts, adapters without GPUDirect, settings that take a choice from NCCL."""
     log = profile.run.job_log
-    if log is None or not (log.nccl.communicators or len(log.comm_tests)):
+    if log is None or not (log.nccl.lines or len(log.comm_tests)):
         return None
     findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
     findings += _forced(log.nccl)
     support = _path(profile, log)
-    return found(*findings) if findings else clean(*support)
+    if findings:
+        return found(*findings)
+    return clean(*support) if support else None
 
 
 def transports(log: JobLog) -> set[str]:
@@ -65,20 +68,28 @@ def transports(log: JobLog) -> set[str]:
 
 
 def _sockets(profile: Profile, log: JobLog) -> Finding | None:
-    """TCP between hosts where NCCL connected ranks over it."""
+    """TCP between hosts: by the connections, or where the log ends before these by the network that NCCL chose."""
     used = transports(log)
-    if SOCKET not in used:
+    if SOCKET in used:
+        claim = say(
+            "NCCL connects ranks over TCP sockets: {0}.", measure(profile, "nccl_connections", transport=SOCKET)
+        )
+    elif not used and {each.value for each in log.nccl.network} == {"Socket"} and len(log.nccl.hosts) > 1:
+        claim = say("NCCL chose TCP sockets as the network between hosts {n0} and {n1}.", names=log.nccl.hosts[:2])
+    else:
         return None
-    count = measure(profile, "nccl_connections", transport=SOCKET)
-    over = [each for each in (ADAPTER, DIRECT) if each in used]
+    over = not used or not used.isdisjoint((ADAPTER, DIRECT))
+    tried = log.nccl.fallbacks[:SHOWN_REASONS]
+    listed = ", ".join(f"{{n{at}}}" for at in range(len(tried)))
+    reasons = [say(f"Before that it reports {listed}.", names=tuple(each.value for each in tried))] if tried else []
     return Finding(
         cause="network_configuration",
         mechanism="socket_fallback",
-        claim=say("NCCL connects ranks over TCP sockets: {0}.", count),
+        claim=claim,
         confidence=0.6 if over else 0.75,
         impact_ms=0.0,
         impact_method=NO_COST,
-        details=tuple(_path(profile, log)),
+        details=(*reasons, *_path(profile, log)),
         disproved_by="the hosts have no faster network than the one that the sockets use",
         signals=("NET/Socket in the log",),
     )
@@ -162,10 +173,24 @@ def timeouts(profile: Profile) -> Check | None:
 
 
 def _missing(profile: Profile, waiting: set[int]) -> list[Sentence]:
-    """Who did not report the collective: another one that timed out, or nothing at all."""
+    """Who did not report the collective: another one that timed out, or nothing at all.
+
+    Sequence numbers count the collectives of one process group, so they are compared within a group alone.
+    """
     log = job_log(profile)
-    other = sorted({each.rank for each in log.timeouts} - waiting)
-    said = [say(f"{_ranks(other)} reported another collective: the ranks did not call the same ones.")] if other else []
+    others = [each for each in log.timeouts if each.rank not in waiting]
+    other = sorted({each.rank for each in others})
+    groups = {each.group for each in log.timeouts}
+    said = []
+    if other and len(groups) == 1 and "" not in groups:
+        said = [
+            say(f"{_ranks(other)} reported another collective of the same group: the ranks did not call the same ones.")
+        ]
+    elif other:
+        text = (
+            f"{_ranks(other)} reported another collective: of another group, or the ranks did not call the same ones."
+        )
+        said = [say(text)]
     silent = sorted(set(log.ranks) - waiting - set(other))
     if silent and len(silent) < len(waiting):
         said.append(say(f"{_ranks(silent)} reported none: look there first for what holds the others up."))

@@ -38,7 +38,7 @@ MOST_STREAMS = 1 << 14
 LONGEST_TEXT = 4096  # characters of a line in which records are looked for; an interleaved line may hold two
 MOST_RANKS = 1 << 17
 MOST_TIMERS = 1 << 20  # of one stream
-TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\]:? )")  # two ranks wrote into one line
+TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
 Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
 

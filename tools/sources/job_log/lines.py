@@ -22,7 +22,12 @@ WORDS = (
     *(b"- Init ", b"Init timings", b"Using", b"NCCL version", b"coll channels", b" via ", b"by environment"),
     *(
         b"GPU Direct",
-        b"NET/Plugin",
+        b"NET plugin",
+        b"No device found",
+        b"libibverbs",
+        b"NET/OFI",
+        b"ibv_",
+        b"nable to open device",
         b"out-of-place",
         b"_perf",
         b"Profiler Report",

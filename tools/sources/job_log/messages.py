@@ -11,12 +11,12 @@ from tools.sources.job_log.numbers import number
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
-    r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})"
-    r".*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
+    r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=(\d{1,15}),"
+    r" OpType=(\w{1,40}).*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
 )
 STATUS = re.compile(
-    r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\].*?last enqueued NCCL work: (-?\d{1,15}),"
-    r" last completed NCCL work: (-?\d{1,15})"
+    r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\].*?last enqueued [NHX]CCL work: (-?\d{1,15}),"
+    r" last completed [NHX]CCL work: (-?\d{1,15})"
 )
 WORLD = re.compile(
     r"using world size: (\d+), data-parallel[- ]size: (\d+),(?: context-parallel size: \d+,?)?.*?"

@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 
 from tools.run.job_log import Cited, Communicator, NcclFacts
 
-# host:pid:tid [device] NCCL INFO text; two processes may write into one line, so it can begin anywhere.
-HEAD = re.compile(r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] NCCL (INFO|WARN|TRACE|VERSION) ?")
+# host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
+# write into one line, so it can begin anywhere.
+HEAD = re.compile(
+    r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:[\w./-]{1,120}:\d{1,6} )?"
+    r"NCCL (INFO|WARN|TRACE|VERSION) ?"
+)
 NEXT = " NCCL "
 LONGEST_MESSAGE = 1000  # characters; NCCL's own are shorter
 VERSION = re.compile(r"NCCL version (\S{1,60})")
@@ -20,11 +24,16 @@ INIT = re.compile(
 TIMINGS = re.compile(r"Init timings.*?: rank (\d+) nranks (\d+) total (\d+(?:\.\d*)?)")
 CHANNELS = re.compile(r"(\d{1,5}) coll channels")
 VIA = re.compile(r" via (NET/[A-Za-z][\w ]*|P2P|SHM|COLLNET|NVLS|DIRECT)(\S*)")
-NETWORK = re.compile(r"Using network (.{1,60})")
+NETWORK = re.compile(r"Using network (.{1,60})|Assigned NET plugin (\S{1,60}) to comm")
 INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
 GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
 SETTING = re.compile(r"(NCCL_\w{1,60}) set by environment to (.{0,200})")
-PLUGIN = re.compile(r"NET/Plugin.*?(?:No plugin found|Could not find|Failed to|failed).{0,160}", re.I)
+# Why NCCL went on with another network. A plug-in that is not there is no reason: its own network follows.
+FALLBACK = re.compile(
+    r"NET/IB ?: No device found|Failed to open libibverbs\S{0,20}|Failed to initialize NET plugin (?!Socket)\S{1,60}"
+    r"|NET/IB ?: Unable to open device .{1,60}|Call to ibv_\w{1,40} failed"
+    r"|NET/OFI .{0,60}(?:[Nn]o eligible|failed|not found).{0,80}"
+)
 MOST_COMMUNICATORS, MOST_NAMES, MOST_PENDING = 4096, 64, 1 << 16
 Process = tuple[str, str, str]  # host, process, device
 
@@ -56,9 +65,9 @@ class NcclReader:
         self.file = file
         self.lines = 0
         self.version: Cited | None = None
-        self.plugin: Cited | None = None
         self.settings: dict[str, Cited] = {}
         self._network: dict[str, Cited] = {}
+        self._fallbacks: dict[str, Cited] = {}
         self._interfaces: dict[str, Cited] = {}
         self._direct: dict[str, dict[str, Cited]] = {"Enabled": {}, "Disabled": {}}
         self._joined: dict[str, _Joined] = {}
@@ -110,13 +119,13 @@ class NcclReader:
             self.settings.setdefault(found[1], Cited(found[2].strip().rstrip("."), number, self.file))
 
     def _uses(self, number: int, process: Process, found: re.Match[str]) -> None:
-        self._note(self._network, found[1].strip(), number)
+        self._note(self._network, (found[1] or found[2]).strip(), number)
 
     def _direct_for(self, number: int, process: Process, found: re.Match[str]) -> None:
         self._note(self._direct[found[1]], found[2].strip(), number)
 
-    def _plugged(self, number: int, process: Process, found: re.Match[str]) -> None:
-        self.plugin = self.plugin or Cited(found[0].strip(), number, self.file)
+    def _fell_back(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._note(self._fallbacks, found[0].strip(), number)
 
     def _listens(self, number: int, process: Process, found: re.Match[str]) -> None:
         self._note(self._interfaces, f"NET/{found[1]} : {found[2].strip()}", number)
@@ -181,7 +190,7 @@ class NcclReader:
             settings=self.settings,
             gpu_direct_off=tuple(self._direct["Disabled"].values()),
             gpu_direct_on=tuple(self._direct["Enabled"].values()),
-            plugin=self.plugin,
+            fallbacks=tuple(self._fallbacks.values()),
             hosts=tuple(self._hosts),
             lines=self.lines,
             communicators=tuple(self._communicators()),
@@ -213,6 +222,6 @@ READS: tuple[tuple[re.Pattern[str], Read], ...] = (
     (SETTING, NcclReader._set),
     (NETWORK, NcclReader._uses),
     (GPU_DIRECT, NcclReader._direct_for),
-    (PLUGIN, NcclReader._plugged),
+    (FALLBACK, NcclReader._fell_back),
     (INTERFACES, NcclReader._listens),
 )

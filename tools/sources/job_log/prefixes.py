@@ -15,6 +15,7 @@ TORCHRUN = re.compile(r"\s*\[(?:rank|default|worker|trainer)[ _]?(\d{1,6})\](?::
 RANK_WORD = re.compile(r"\s*\[?(?:RANK|Rank|rank)[ =:](\d{1,6})\]?[:|,]?\s+(?=\S)")
 RANK_LETTERS = ("RANK", "Rank", "rank")
 POD = re.compile(r"\s*\[pod/([^\]\s]{1,200})\] ?")
+RAY = re.compile(r"\s*\([\w .:-]{1,80} pid=\d{1,10}(?:, ip=[\w.:]{1,45})?\)\s?")  # the actor and its process
 COMPOSE = re.compile(r"([\w.-]{1,80}-\d{1,4}) +\| ")
 # Dates of Megatron-LM, Python's logging, ISO 8601 and glog, in brackets or not; the clock's zone is kept where stated.
 STAMP = re.compile(
@@ -26,6 +27,7 @@ CLOCK = re.compile(r"\s*\[?(?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?
 IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD)
 OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK)
 OF_WORDS: tuple[re.Pattern[str], ...] = (RANK_WORD,)
+OF_BRACES: tuple[re.Pattern[str], ...] = (RAY,)
 DAY_S = 86_400.0
 
 
@@ -73,6 +75,8 @@ def parse_line(number: int, data: bytes) -> Line:
             time = found
         elif found.re is POD or found.re is COMPOSE:
             pod = found[1]
+        elif found.re is RAY:
+            pod = pod or found[0].strip()
         else:
             rank = int(found[1]) if rank is None else rank
         at = found.end()
@@ -90,6 +94,8 @@ def _mark(text: str, at: int, timed: bool) -> re.Match[str] | None:
         tried = OF_DIGITS
     elif text.startswith(RANK_LETTERS, at):
         tried = OF_WORDS
+    elif start == "(":
+        tried = OF_BRACES
     else:
         return COMPOSE.match(text) if at == 0 and " | " in text[:90] else None
     for mark in tried:

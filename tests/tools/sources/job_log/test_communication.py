@@ -108,3 +108,12 @@ def test_arguments_of_the_job_are_read_with_their_lines(tmp_path: Path) -> None:
         "global_batch_size": (4, 2),
         "train_batch_size": (128, 3),
     }
+
+
+def test_watchdogs_of_hccl_and_lines_of_ray_and_torn_ones_are_read(tmp_path: Path) -> None:
+    """Ray names the actor, torch_npu the library; a progress bar may run into the line of another rank."""
+    hccl = WATCHDOG.replace("NCCL(", "HCCL(").replace("NCCL work", "HCCL work").splitlines(keepends=True)
+    bar = "  1%|          | 24/1752 [01:08<1:22:56,  2.88s/it]"
+    text = bar + hccl[0] + "\x1b[36m(WorkerDict pid=14, ip=10.0.0.2)\x1b[0m " + hccl[1]
+    (timeout,) = read(tmp_path, text).timeouts
+    assert (timeout.rank, timeout.sequence, timeout.line, timeout.last_enqueued) == (7, 4486, 1, 4489)

@@ -1,0 +1,84 @@
+"""Text that was pasted in place of a run: a log tail, a table of nvidia-smi, a profiler's table, or all in one.
+
+It becomes a folder in the cache, so that its figures can be shown again. What belongs to different readers lies in
+files of its own, in which the lines keep their numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from hashlib import blake2b
+from pathlib import Path
+
+from hermes_agent.locations.places import discard, new_folder, store
+from tools.errors import InputError
+
+MOST_BYTES = 64 << 20
+LOG, TABLES = "pasted.log", "pasted-device-table.log"
+HEAD = re.compile(rb"\|\s{0,9}(?:NVIDIA-SMI|npu-smi)\b")  # of a device table in a frame
+ROW = re.compile(rb"\s*[|+].*[|+]\s*\Z")
+LONGEST_QUESTION = 300
+NOTHING = 'nothing was pasted; send text to standard input: hermes-dx ask - "why is it slow?" < job.log'
+
+
+def standard_input() -> bytes:
+    """Return what was pasted; InputError where that is nothing, or more than anybody pastes."""
+    data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if not data.strip():
+        raise InputError(NOTHING)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"standard input: more than {MOST_BYTES >> 20} MiB; give the file by its name")
+    return data
+
+
+def question_in(data: bytes) -> str:
+    """Return the question that was pasted with the text, as its first or last line; "" where there is none."""
+    lines = [line.strip() for line in (data[:LONGEST_QUESTION], data[-LONGEST_QUESTION:])]
+    ends = (lines[0].partition(b"\n")[0], lines[1].rpartition(b"\n")[2])
+    asked = (each.strip().decode("utf-8", "replace") for each in ends)
+    return next((each for each in asked if each.endswith(("?", "？")) and " " in each), "")
+
+
+def pasted(data: bytes, cache_dir: Path | None) -> Path:
+    """Return the folder with the parts of the text; InputError where no reader knows any of them."""
+    from tools.sources.registry import RECORDS
+
+    folder = new_folder(cache_dir)
+    known = False
+    try:
+        for name, part in zip((LOG, TABLES), taken_apart(data), strict=True):
+            if not part.strip():
+                continue
+            (folder / name).write_bytes(part)
+            known |= any(each.recognises is not None and each.recognises(folder / name) for each in RECORDS)
+        if not known:
+            raise InputError(
+                "the pasted text holds nothing that a reader knows; paste lines with step times, NCCL or watchdog "
+                "lines, or a profiler's table"
+            )
+    except BaseException:
+        discard(folder)
+        raise
+    return store(folder, f"pasted:{blake2b(data).hexdigest()}", "pasted text")
+
+
+def taken_apart(data: bytes) -> tuple[bytes, bytes]:
+    """Return the text without the tables of device monitors, and these alone; all lines keep their numbers."""
+    if not HEAD.search(data):
+        return data, b""
+    rest: list[bytes] = []
+    tables: list[bytes] = []
+    framed: list[bytes] = []  # rows of a frame that may turn out to be such a table
+    for line in (*data.split(b"\n"), b"end"):
+        if ROW.match(line) or (framed and not line.strip()):  # an empty line parts the devices from the processes
+            framed.append(line)
+            continue
+        blank = [b""] * len(framed)
+        of_device = any(HEAD.search(row) for row in framed)
+        rest += blank if of_device else framed
+        tables += framed if of_device else blank
+        framed = []
+        rest.append(line)
+        tables.append(b"")
+    return b"\n".join(rest[:-1]), b"\n".join(tables[:-1])

@@ -1,0 +1,101 @@
+"""Text from standard input in place of a run."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_agent.cli import ask, diagnose
+from hermes_agent.locations.paste import LOG, TABLES, pasted, question_in, taken_apart
+from hermes_agent.locations.places import origin
+from tests.hermes_agent.cli.commands import execute
+from tests.tools.sources.job_log.logs import megatron
+from tools.errors import InputError
+
+TABLE = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 535.183.01    Driver Version: 535.183.01    CUDA Version: 12.2    |
+|-------------------------------+----------------------+----------------------+
+|   0  NVIDIA H100 80GB    On   | 00000000:00:0A.0 Off |                    0 |
++-------------------------------+----------------------+----------------------+
+
++-----------------------------------------------------------------------------+
+|  No running processes found                                                 |
++-----------------------------------------------------------------------------+
+"""
+LIGHTNING_ROW = "|  run_training_epoch  |  98.5  |  1  |  98.5  |  98.0  |\n"
+STEPS = megatron(*((step, 1000.0 + step) for step in range(1, 21)))
+BYTES = st.lists(st.sampled_from([line.encode() + b"\n" for line in (TABLE + LIGHTNING_ROW + "text").split("\n")]))
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_a_device_table_is_taken_out_of_a_paste_and_lines_keep_their_numbers() -> None:
+    log, tables = (part.decode().split("\n") for part in taken_apart((STEPS + TABLE + LIGHTNING_ROW).encode()))
+    assert len(log) == len(tables)
+    assert "NVIDIA-SMI" in tables[21]
+    assert "No running processes" in tables[27]
+    assert [line for line in log if line] == [*STEPS.splitlines()]
+    apart = "text\n" + LIGHTNING_ROW + "text\n"
+    assert taken_apart(apart.encode()) == (apart.encode(), b"")
+
+
+@given(lines=BYTES)
+def test_every_line_of_a_paste_is_in_one_of_its_parts(lines: list[bytes]) -> None:
+    data = b"".join(lines)
+    parts = [part.split(b"\n") for part in taken_apart(data)]
+    if parts[1] == [b""]:
+        assert parts[0] == data.split(b"\n")
+    else:
+        assert [one or other for one, other in zip(*parts, strict=True)] == data.split(b"\n")
+
+
+def test_a_paste_is_a_folder_of_the_cache_with_a_file_for_each_reader(tmp_path: Path) -> None:
+    folder = pasted((STEPS + TABLE).encode(), tmp_path)
+    assert sorted(file.name for file in folder.iterdir()) == sorted((LOG, TABLES))
+    assert origin(folder) == "pasted text"
+    assert pasted((STEPS + TABLE).encode(), tmp_path) == folder
+    with pytest.raises(InputError, match="holds nothing that a reader knows"):
+        pasted(b"hello\n", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("how long is a step?\n" + STEPS, "how long is a step?"),
+        (STEPS + "\nhow long is a step?\n", "how long is a step?"),
+        (STEPS, ""),
+        ("really?\n" + STEPS, ""),
+    ],
+)
+def test_the_question_may_stand_before_or_behind_the_paste(text: str, asked: str) -> None:
+    assert question_in(text.encode()) == asked
+
+
+@pytest.mark.usefixtures("commands_cache")
+@pytest.mark.parametrize(("words", "asked"), [(["-", "how long is a step?"], ""), (["-"], "how long is a step?\n")])
+def test_a_question_is_answered_from_a_paste(
+    words: list[str], asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Steps 3 to 20 take 1,003 to 1,020 ms; the first tenth is left out as warm-up."""
+    typed(monkeypatch, STEPS + TABLE + asked)
+    assert execute(ask, *words) == 0
+    assert "1012 ms" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_paste_is_diagnosed_and_an_empty_one_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(monkeypatch, STEPS)
+    assert execute(diagnose, "-") == 0
+    assert capsys.readouterr().out.startswith("pasted.log · 1 rank · 18 steps · no trace")
+    typed(monkeypatch, " \n")
+    with pytest.raises(InputError, match="nothing was pasted"):
+        execute(diagnose, "-")
