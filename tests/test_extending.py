@@ -109,7 +109,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _replace(
         registry, "from tools.sources.step_log", "from tools.sources.toys import TOYS\nfrom tools.sources.step_log"
     )
-    _replace(registry, "STEP_LOG, JOB_LOG)", "STEP_LOG, JOB_LOG, TOYS)")
+    _replace(registry, "STEP_OPERATIONS)", "STEP_OPERATIONS, TOYS)")
     return root
 
 

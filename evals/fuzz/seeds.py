@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,22 @@ def ascend_tables() -> list[bytes]:
     said = {"Communication Time Info": times, "Communication Bandwidth Info": {"HCCS": moved}}
     collectives = {"step7": {"p2p": {}, "collective": {"hcom_allReduce__1_0_1@17": said}}}
     return [steps.encode(), kernels.encode(), json.dumps(collectives).encode()]
+
+
+def step_operations() -> bytes:
+    """A table of the operations of two workers in two steps."""
+    import pandas as pd
+
+    rows = [
+        {"dp_rank": dp, "stage": 0, "rank": dp, "step": step, "optype": f"{kind}-compute", "start_ts": 0.01 * place}
+        | {"duration": 0.01 * (1 + dp), "seq_id": 0, "mc": 0, "gmc": 0}
+        for dp in range(2)
+        for step in range(2)
+        for place, kind in enumerate(("forward", "backward"))
+    ]
+    file = BytesIO()
+    pd.DataFrame(rows).to_parquet(file, index=False)
+    return file.getvalue()
 
 
 def job_log() -> bytes:

@@ -28,6 +28,7 @@ from tools.sources.load import load_run
 from tools.sources.monitor.source import MONITOR
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.step_log import STEP_LOG
+from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.trace_file import TraceFile
 from tools.summaries.file import decode, encode
 from tools.summaries.summarize import summarize
@@ -171,6 +172,9 @@ TARGETS = (
     Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
+    Target(
+        "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01
+    ),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

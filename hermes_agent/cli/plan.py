@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("planner", choices=PLANNERS, metavar="PLANNER", help=", ".join(PLANNERS))
     parser.add_argument("input", nargs="?", metavar="INPUT.json", help="the input (see --schema); - is standard input")
     parser.add_argument(
-        "--from", dest="recorded", metavar="RUN", type=Path, help="take the input from this run (gradient-buckets)"
+        "--from",
+        dest="recorded",
+        metavar="RUN",
+        type=Path,
+        help="take the input from this run (gradient-buckets, straggler)",
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
@@ -60,9 +64,15 @@ def _of_run(name: str, run: Path) -> Planned:
     from tools.views.profile import Profile
     from tools.whatif.planners.recorded_gradients import plan_run
 
-    if name != "gradient-buckets":
-        raise UsageError(f"{name} cannot take its input from a run yet; gradient-buckets can")
-    return plan_run(Profile(load_run([run])))
+    match name:
+        case "gradient-buckets":
+            return plan_run(Profile(load_run([run])))
+        case "straggler":
+            from tools.whatif.planners.straggler import plan_operations
+
+            return plan_operations(load_run([run]))
+        case _:
+            raise UsageError(f"{name} cannot take its input from a run yet; gradient-buckets and straggler can")
 
 
 def _content(name: str) -> bytes:

@@ -35,10 +35,11 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     """Ranks, spans of steps and hosts of the records and logs; None when the run has traces only."""
     of_output = None if run.job_log is None or run.job_log.steps.empty else run.job_log.steps
     of_tables = None if run.ascend is None or run.ascend.steps.empty or run.ranks else run.ascend.steps
-    if all(each is None for each in (run.records, run.step_log, of_output, of_tables)):
+    of_operations = None if run.operations is None or run.ranks else run.operations.steps
+    if all(each is None for each in (run.records, run.step_log, of_output, of_tables, of_operations)):
         return None
     of_records = None if run.records is None else run.records.steps
-    tables = [table for table in (of_records, run.step_log, of_output, of_tables) if table is not None]
+    tables = [table for table in (of_records, run.step_log, of_output, of_tables, of_operations) if table is not None]
     ranks = [np.asarray(table["rank"], dtype=np.int64) for table in tables]
     steps = [np.asarray(table["step"], dtype=np.int64) for table in tables]
     started = () if run.records is None else run.records.ranks

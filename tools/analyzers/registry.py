@@ -38,7 +38,7 @@ from tools.analyzers.cpu import (
 )
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
-from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline, schedule, step_account
+from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import output_warnings, step_time
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
@@ -83,6 +83,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (skipped_steps.skipped_steps, output_warnings.output_warnings, output_warnings.loader_table),
     (output_warnings.flushes,),
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
+    (operations.operation_times,),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),
 )

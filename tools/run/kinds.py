@@ -26,6 +26,7 @@ STEP_LOG_FORMAT = "step log"
 JOB_LOG_FORMAT = "job log"
 ASCEND_FORMAT = "ascend tables"
 COUNTER_FORMAT = "utilization samples"
+OPERATIONS_FORMAT = "step operations"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

@@ -18,7 +18,9 @@ from tools.run.kinds import ASCEND_FORMAT as ASCEND_FORMAT
 from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
 from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
+from tools.run.kinds import OPERATIONS_FORMAT as OPERATIONS_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
+from tools.run.operations import StepOperations
 from tools.run.records import MonitorRecords
 from tools.run.screening import Screening
 
@@ -159,6 +161,7 @@ class Run:
     job_log: JobLog | None = None  # of the job's own output
     ascend: AscendTables | None = None  # of an Ascend profiler's folders
     counters: CounterRecords | None = None  # sampled by nvidia-smi, sar and their like, trackers, exporters
+    operations: StepOperations | None = None  # of a straggler study's table
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

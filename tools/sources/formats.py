@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tools.run.counters import CounterRecords
     from tools.run.job_log import JobLog
     from tools.run.model import Source
+    from tools.run.operations import StepOperations
     from tools.run.records import MonitorRecords
     from tools.sources.trace_file import TraceFile
 
@@ -58,6 +59,7 @@ class Contribution:
     job_log: JobLog | None = None
     ascend: AscendTables | None = None
     counters: CounterRecords | None = None
+    operations: StepOperations | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -70,6 +72,7 @@ class Contribution:
             job_log=other.job_log if self.job_log is None else self.job_log,
             ascend=other.ascend if self.ascend is None else self.ascend,
             counters=joined_counters(self.counters, other.counters),
+            operations=other.operations if self.operations is None else self.operations,
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),

@@ -143,6 +143,7 @@ def _run(
         job_log=records.job_log,
         ascend=records.ascend,
         counters=records.counters,
+        operations=records.operations,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -154,7 +155,15 @@ def _untraced(
 ) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
     read = _records(found, formats, Anchor())
-    if all(each is None for each in (read.records, read.step_log, read.job_log, read.ascend, read.counters)):
+    parts = (
+        read.records,
+        read.step_log,
+        read.job_log,
+        read.ascend,
+        read.counters,
+        read.operations,
+    )
+    if all(each is None for each in parts):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
@@ -163,6 +172,9 @@ def _untraced(
     sizes = set() if read.records is None else {each.world_size for each in read.records.ranks}
     sizes |= set() if read.ascend is None or read.ascend.world_size is None else {read.ascend.world_size}
     stated = Layout() if read.job_log is None else layout_of(read.job_log)
+    if read.operations is not None:
+        sizes_of = read.operations
+        stated = replace(stated, data_parallel=sizes_of.data_parallel, pipeline_parallel=sizes_of.stage_count)
     return Run(
         ranks=(),
         sources=(*sources(found.traces, (), failures), *read.sources),
@@ -174,6 +186,7 @@ def _untraced(
         job_log=read.job_log,
         ascend=read.ascend,
         counters=read.counters,
+        operations=read.operations,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

@@ -13,9 +13,10 @@ from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
 from tools.sources.nsys.source import NSYS
 from tools.sources.step_log import STEP_LOG
+from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS)
-RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG)
+RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS)
 START_BYTES = 64
 
 

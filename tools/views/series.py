@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tools.errors import InputError
 from tools.run.job_log import StepTime
-from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
+from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.views.step_shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.step_shape import Level, StepSeries, level_at
 
@@ -56,10 +56,11 @@ def _place(rank: Rank, walls_ms: NDArray[np.float64]) -> int | None:
     return int(fitting[np.argmin(off[fitting])])
 
 
-SeriesOrigin = Literal["monitor", "step_log", "job_log", "ascend"]
+SeriesOrigin = Literal["monitor", "step_log", "job_log", "ascend", "operations"]
 FORMATS: dict[SeriesOrigin, str] = {
     **{"monitor": MONITOR_FORMAT, "step_log": STEP_LOG_FORMAT, "job_log": JOB_LOG_FORMAT},
     "ascend": ASCEND_FORMAT,
+    "operations": OPERATIONS_FORMAT,
 }
 LEAST_STEPS = 5  # fewer usual steps than this are no series
 LEAST_LINES = 2  # of a job's output, which may print few lines of long steps
@@ -100,7 +101,7 @@ class RunSeries:
 
     def unseen(self, count: int) -> str:
         """The reason why a job's output shows no single steps, or fewer than this; "" where it shows them."""
-        if self.origin not in ("job_log", "ascend"):
+        if self.origin not in ("job_log", "ascend", "operations"):
             return ""
         if self.averaged:
             return f"single steps are not known: {self.averaged}"
@@ -150,7 +151,7 @@ def series_of(run: Run) -> RunSeries | None:
 
     None too when hardly a step was left alone.
     """
-    for series in (_from_records(run), _from_log(run), _from_output(run), _from_tables(run)):
+    for series in (_from_records(run), _from_log(run), _from_output(run), _from_tables(run), _from_operations(run)):
         if series is not None and not series.usual.empty and len(series.slowest_ms) >= least_rows(series):
             return _at_level(series)
     return None
@@ -158,7 +159,7 @@ def series_of(run: Run) -> RunSeries | None:
 
 def least_rows(series: RunSeries) -> int:
     """The fewest usual rows that make a series."""
-    return {"job_log": LEAST_LINES, "ascend": 1}.get(series.origin, LEAST_STEPS)
+    return {"job_log": LEAST_LINES, "ascend": 1, "operations": 1}.get(series.origin, LEAST_STEPS)
 
 
 def require_steps(run: Run, paths: Sequence[Path]) -> None:
@@ -166,7 +167,13 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
     names = ", ".join(map(str, paths))
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
-    other = any(each is not None for each in (run.job_log, run.ascend, run.counters))
+    parts = (
+        run.job_log,
+        run.ascend,
+        run.counters,
+        run.operations,
+    )
+    other = any(each is not None for each in parts)
     if not run.ranks and not run.cut and not other and series_of(run) is None:
         few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"
         raise InputError(f"{names}: {few}; let the training run on, or capture some steps")
@@ -241,6 +248,19 @@ def _from_tables(run: Run) -> RunSeries | None:
     steps = run.ascend.steps[["rank", "step", "stage_ms"]].rename(columns={"stage_ms": "wall_ms"})
     table, notes = _in_order(steps.assign(step=steps["step"].clip(lower=0)), [])
     return RunSeries(table, table.iloc[:0], "ascend", notes, averaged=PROFILED if len(table) else "")
+
+
+SELECTED = "only some of the steps were recorded"
+
+
+def _from_operations(run: Run) -> RunSeries | None:
+    """Steps of a table of operations where no trace shows them: until the last operation of any rank has ended."""
+    if run.operations is None or run.ranks:
+        return None
+    table, notes = _in_order(run.operations.steps, [])
+    numbers = np.unique(table["step"].to_numpy(dtype=np.int64))
+    gaps = len(numbers) and numbers[-1] - numbers[0] >= len(numbers)
+    return RunSeries(table, table.iloc[:0], "operations", notes, averaged=SELECTED if gaps else "")
 
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -37,6 +37,7 @@ SOURCES: dict[SeriesOrigin, str] = {
     "step_log": "the step log",
     "job_log": "the job's output",
     "ascend": "the profiler's tables",
+    "operations": "the table of operations",
 }
 EVERY_STEP = "the time of each of many steps in the job's output (`--log-interval 1` or its like)"
 OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
@@ -79,7 +80,7 @@ def _stretch(level: Level) -> str:
 
 def untouched(profile: Profile) -> str:
     """What is known of profilers in the steps of the series, as words that follow "step" or "steps"."""
-    if profile.series is not None and profile.series.origin == "ascend":
+    if profile.series is not None and profile.series.origin in ("ascend", "operations"):
         return "under the profiler"
     if profiler_seen(profile):
         return "without a trace"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -16,7 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from tools.errors import InputError, UsageError
+from tools.errors import UsageError
+from tools.run.model import Run
+from tools.sources.straggler_analysis.reader import read_operations
 from tools.whatif.planners.record import Given, Milliseconds, Plan, Planned
 from tools.whatif.planners.straggler_graph import (
     COLLECTION,
@@ -34,16 +36,11 @@ from tools.whatif.planners.straggler_graph import (
 )
 
 MOST_ROWS = 500_000  # of a JSON input, about 1 kB of memory each
-MOST_OPERATIONS = 5_000_000  # of a table
-LARGEST_TABLE_BYTES = 1 << 30  # unpacked
 WORST_WORKERS_PCT = 3  # of all workers, rounded up; the share that the study's M_W replaces
-MS_PER_S = 1000.0
 KEYS = ["optype", "seq_id", "stage"]
-COLUMNS = ["dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id", "mc", "gmc"]
 LATEST_MS = 1e15  # as a time since 1970 in ms is 1e12
 Number = Annotated[int, Field(ge=0, le=1 << 31)]
 Chunk = Annotated[int, Field(ge=-1, le=1 << 20)]
-WHOLE = ["dp_rank", "stage", "rank", "step", "seq_id", "mc", "gmc"]
 
 
 class OperationRow(Given):
@@ -104,77 +101,50 @@ class StepTable:
 def plan(given: Input) -> Planned:
     """Return the slowdown and whose it is; one replay per data-parallel rank, stage and operation type."""
     rows = pd.DataFrame([each.model_dump() for each in given.operations])
-    return analyse(_step_table(rows))
+    return analyse(step_table(rows))
 
 
 def plan_parquet(content: bytes) -> Planned:
     """Return the same from a Parquet table; raises InputError where it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    return analyse(step_table(read_operations(content)))
 
-    try:
-        file = pq.ParquetFile(BytesIO(content))
-        absent = set(COLUMNS) - set(file.schema_arrow.names)
-        if absent:
-            raise InputError(f"the table lacks the columns {', '.join(sorted(absent))}; it needs {', '.join(COLUMNS)}")
-        if file.metadata.num_rows > MOST_OPERATIONS:
-            raise InputError(f"the table has more than {MOST_OPERATIONS} rows; give fewer steps")
-        groups = range(file.metadata.num_row_groups)
-        if sum(file.metadata.row_group(each).total_byte_size for each in groups) > LARGEST_TABLE_BYTES:
-            raise InputError(f"the table unpacks to more than {LARGEST_TABLE_BYTES >> 30} GiB; give fewer steps")
-        rows = file.read(columns=COLUMNS).to_pandas()
-        rows = rows.astype({"optype": str, "start_ts": float, "duration": float, **dict.fromkeys(WHOLE, "int64")})
-    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        raise InputError(f"the table cannot be read: {str(error).splitlines()[0]}") from None
-    rows["start_ms"], rows["duration_ms"] = rows.pop("start_ts") * MS_PER_S, rows.pop("duration") * MS_PER_S
-    if not np.isfinite(rows[["start_ms", "duration_ms"]].to_numpy()).all() or (rows["duration_ms"] < 0).any():
-        raise UsageError("start_ts and duration have to be numbers, and no duration negative")
-    if rows.empty:
-        raise UsageError("the table is empty; give the operations of at least one step")
-    return analyse(_step_table(rows))
+
+def plan_operations(run: Run) -> Planned:
+    """Return the same of a run's table of operations; UsageError where the run has none."""
+    if run.operations is None:
+        raise UsageError("the run holds no table of step operations; straggler needs one (docs/straggler_analysis.md)")
+    return analyse(step_table(run.operations.rows))
 
 
 def analyse(table: StepTable) -> Planned:
     """Return slowdown and shares of a table."""
-    replays = _Replays(table)
-    ideal_ms, delayed_ms = replays.step_ms(replays.none), replays.step_ms(replays.all)
-    if ideal_ms <= 0:
-        raise UsageError("no operation takes time; give measured durations")
+    replays = Replays(table)
+    ideal_ms, delayed_ms = replays.ideal_ms, replays.delayed_ms
     kinds = np.array([_shown_kind(each.kind) for each in table.operations])
-    stages = np.array([each.stage for each in table.operations])
-    by_dp_rank = {each: replays.step_ms(replays.of_dp_rank(each)) / ideal_ms for each in range(table.starts.shape[2])}
-    by_stage = {each: replays.step_ms(replays.of_operations(stages == each)) / ideal_ms for each in np.unique(stages)}
     by_kind = {each: replays.step_ms(replays.of_operations(kinds == each)) / ideal_ms for each in np.unique(kinds)}
-    by_worker = {
-        int(table.ranks[stage, dp_rank]): min(by_stage[stage], by_dp_rank[dp_rank])
-        for stage in by_stage
-        for dp_rank in by_dp_rank
-    }
-    count = -(-len(by_worker) * WORST_WORKERS_PCT // 100)
-    worst = sorted(by_worker, key=lambda rank: (-by_worker[rank], rank))[:count]
     slowed_ms = delayed_ms - ideal_ms
 
     def removed(part: NDArray[np.bool_]) -> float | None:
         return (delayed_ms - replays.step_ms(~part)) / slowed_ms if slowed_ms else None
 
-    strongest = max(by_worker, key=lambda rank: by_worker[rank])
+    strongest = max(replays.by_worker, key=lambda rank: replays.by_worker[rank])
     return Planned(
         planner="straggler",
         plan=StragglerPlan(
             slowdown=delayed_ms / ideal_ms,
             recorded_ms=replays.recorded_ms(),
-            by_dp_rank=_sorted(by_dp_rank),
-            by_stage=_sorted(by_stage),
+            by_dp_rank=_sorted(replays.by_dp_rank),
+            by_stage=_sorted(replays.by_stage),
             by_operation_type=_sorted(by_kind),
-            by_worker=_sorted(by_worker),
-            worst_workers=worst,
-            share_of_worst_workers=removed(np.isin(table.ranks, worst)[stages][:, None, :] & replays.all),
-            share_of_last_stage=removed(replays.of_operations(stages == stages.max())),
+            by_worker=_sorted(replays.by_worker),
+            worst_workers=list(replays.worst_workers),
+            share_of_worst_workers=removed(replays.of_workers(replays.worst_workers)),
+            share_of_last_stage=removed(replays.of_stage(int(replays.stages.max()))),
         ),
         before_ms=delayed_ms,
         after_ms=ideal_ms,
         gap_ms=None,
-        bound=f"rank {strongest}: its times alone make the step {by_worker[strongest]:.4g} times the ideal",
+        bound=f"rank {strongest}: its times alone make the step {replays.by_worker[strongest]:.4g} times the ideal",
         assumptions=[
             "Before is the replay with recorded times and no delay between an operation and what it waits for.",
             "After is the replay with every operation at the mean (compute) or median (communication) of its type.",
@@ -183,7 +153,7 @@ def analyse(table: StepTable) -> Planned:
     )
 
 
-class _Replays:
+class Replays:
     """Replays with the ideal times, and the recorded ones of a part put back."""
 
     def __init__(self, table: StepTable) -> None:
@@ -194,6 +164,46 @@ class _Replays:
         undelayed, ends = replay(table.graph, table.order, table.durations, self.transfers)
         self.ideal_durations = _typical(table.operations, ends - undelayed)
         self.ideal_transfers = _typical(table.operations, self.transfers)
+
+        self.stages = np.array([each.stage for each in table.operations])
+        self.ideal_ms, self.delayed_ms = self.step_ms(self.none), self.step_ms(self.all)
+        if self.ideal_ms <= 0:
+            raise UsageError("no operation takes time; give measured durations")
+
+    @cached_property
+    def by_dp_rank(self) -> dict[int, float]:
+        """Step time with the recorded times of one data-parallel rank alone, over the ideal one."""
+        parts = range(self.table.starts.shape[2])
+        return {each: self.step_ms(self.of_dp_rank(each)) / self.ideal_ms for each in parts}
+
+    @cached_property
+    def by_stage(self) -> dict[int, float]:
+        """The same of one pipeline stage alone."""
+        parts = [int(each) for each in np.unique(self.stages)]
+        return {each: self.step_ms(self.of_stage(each)) / self.ideal_ms for each in parts}
+
+    @cached_property
+    def by_worker(self) -> dict[int, float]:
+        """By rank the smaller of its stage's and its data-parallel rank's."""
+        return {
+            int(self.table.ranks[stage, dp_rank]): min(self.by_stage[stage], self.by_dp_rank[dp_rank])
+            for stage in self.by_stage
+            for dp_rank in self.by_dp_rank
+        }
+
+    @cached_property
+    def worst_workers(self) -> tuple[int, ...]:
+        """The ranks that slow the step most, ``WORST_WORKERS_PCT`` of all."""
+        count = -(-len(self.by_worker) * WORST_WORKERS_PCT // 100)
+        return tuple(sorted(self.by_worker, key=lambda rank: (-self.by_worker[rank], rank))[:count])
+
+    def of_workers(self, ranks: Sequence[int]) -> NDArray[np.bool_]:
+        """The operations of some ranks."""
+        return np.isin(self.table.ranks, ranks)[self.stages][:, None, :] & self.all
+
+    def of_stage(self, stage: int) -> NDArray[np.bool_]:
+        """The operations of one pipeline stage."""
+        return self.of_operations(self.stages == stage)
 
     def of_dp_rank(self, dp_rank: int) -> NDArray[np.bool_]:
         """The operations of one data-parallel rank."""
@@ -239,7 +249,7 @@ def _sorted(parts: dict[int, float] | dict[str, float]) -> dict[str, float]:
     return {str(name): value for name, value in sorted(parts.items(), key=lambda entry: -entry[1])}
 
 
-def _step_table(rows: pd.DataFrame) -> StepTable:
+def step_table(rows: pd.DataFrame) -> StepTable:
     """Arrays of all operations; raises UsageError where a step or rank lacks one that others have."""
     if unknown := sorted(set(rows["optype"]) - set(TYPES)):
         raise UsageError(f"operation type {unknown[0]!r} is not known; known are {', '.join(TYPES)}")

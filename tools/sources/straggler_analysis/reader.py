@@ -1,0 +1,71 @@
+"""Reads a table of step operations from Parquet, within bounds."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tools.errors import InputError
+from tools.run.operations import OPERATION_COLUMNS
+from tools.sources.plain_files import open_plain
+
+COLUMNS = ("dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id", "mc", "gmc")
+WHOLE = ("dp_rank", "stage", "rank", "step", "seq_id", "mc", "gmc")
+MOST_OPERATIONS = 5_000_000
+LARGEST_TABLE_BYTES = 1 << 30  # unpacked
+LARGEST_FOOTER_TEXT = 16 << 20  # of the description of the columns
+MOST_FOOTER_ITEMS = 1 << 20
+MS_PER_S = 1000.0
+
+
+def holds_operations(path: Path) -> bool:
+    """Whether the columns of a Parquet file are those of step operations; False where it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            return set(COLUMNS) <= set(_opened(file).schema_arrow.names)
+    except (OSError, pa.ArrowException, ValueError):
+        return False
+
+
+def read_operations(source: Path | bytes) -> pd.DataFrame:
+    """The operations with ``OPERATION_COLUMNS``; raises InputError with what is wrong, which does not name the file."""
+    try:
+        if isinstance(source, bytes):
+            rows = _rows(_opened(BytesIO(source)))
+        else:
+            with open_plain(source) as file:
+                rows = _rows(_opened(file))
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:
+        raise InputError(f"the table cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}") from None
+    rows["start_ms"], rows["duration_ms"] = rows.pop("start_ts") * MS_PER_S, rows.pop("duration") * MS_PER_S
+    if not np.isfinite(rows[["start_ms", "duration_ms"]].to_numpy()).all() or (rows["duration_ms"] < 0).any():
+        raise InputError("start_ts and duration have to be numbers, and no duration negative")
+    if rows.empty:
+        raise InputError("the table is empty; give the operations of at least one step")
+    if (rows[["dp_rank", "stage", "rank"]].to_numpy() < 0).any():
+        raise InputError("dp_rank, stage and rank have to be 0 or more")
+    return rows[list(OPERATION_COLUMNS)]
+
+
+def _opened(file: BinaryIO) -> pq.ParquetFile:
+    limits = {"thrift_string_size_limit": LARGEST_FOOTER_TEXT, "thrift_container_size_limit": MOST_FOOTER_ITEMS}
+    return pq.ParquetFile(file, **limits)
+
+
+def _rows(table: pq.ParquetFile) -> pd.DataFrame:
+    absent = set(COLUMNS) - set(table.schema_arrow.names)
+    if absent:
+        raise InputError(f"the table lacks the columns {', '.join(sorted(absent))}; it needs {', '.join(COLUMNS)}")
+    if table.metadata.num_rows > MOST_OPERATIONS:
+        raise InputError(f"the table has more than {MOST_OPERATIONS} rows; give fewer steps")
+    groups = range(table.metadata.num_row_groups)
+    if sum(table.metadata.row_group(each).total_byte_size for each in groups) > LARGEST_TABLE_BYTES:
+        raise InputError(f"the table unpacks to more than {LARGEST_TABLE_BYTES >> 30} GiB; give fewer steps")
+    rows = table.read(columns=list(COLUMNS)).to_pandas(ignore_metadata=True)
+    return rows.astype({"optype": str, "start_ts": float, "duration": float, **dict.fromkeys(WHOLE, "int64")})
