@@ -54,8 +54,9 @@ def read_operations(source: Path | bytes) -> pd.DataFrame:
 
 
 def _opened(file: BinaryIO) -> pq.ParquetFile:
-    limits = {"thrift_string_size_limit": LARGEST_FOOTER_TEXT, "thrift_container_size_limit": MOST_FOOTER_ITEMS}
-    return pq.ParquetFile(file, **limits)
+    return pq.ParquetFile(
+        file, thrift_string_size_limit=LARGEST_FOOTER_TEXT, thrift_container_size_limit=MOST_FOOTER_ITEMS
+    )
 
 
 def _rows(table: pq.ParquetFile) -> pd.DataFrame:

@@ -199,7 +199,8 @@ class Replays:
 
     def of_workers(self, ranks: Sequence[int]) -> NDArray[np.bool_]:
         """The operations of some ranks."""
-        return np.isin(self.table.ranks, ranks)[self.stages][:, None, :] & self.all
+        chosen: NDArray[np.bool_] = np.isin(self.table.ranks, ranks)[self.stages][:, None, :] & self.all
+        return chosen
 
     def of_stage(self, stage: int) -> NDArray[np.bool_]:
         """The operations of one pipeline stage."""
