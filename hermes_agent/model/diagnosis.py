@@ -112,6 +112,7 @@ class RunRecord(Record):
     steps: list[int]
     step_origin: str
     devices: list[str]
+    hosts: list[str] = Field(default_factory=list, description="of the traced ranks and in the job's output")
     layout: dict[str, int | str | None]
     clock: list[dict[str, int | str | None]] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)

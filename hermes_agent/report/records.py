@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from tools.views.profile import Profile
 LONGEST_NAME = 80
 UNNAMED = "accelerator of unknown model"
 LONGEST_NOTE = 1000
+LONGEST_HOST = 256
 MOST_SPANS = 1000  # a log of every tenth step has as many spans as steps
 
 
@@ -47,8 +48,13 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
         steps=_spans(np.unique(np.concatenate(steps))),
-        hosts=sorted(printable(host, LONGEST_NAME) for host in hosts if host),
+        hosts=_named(hosts),
     )
+
+
+def _named(hosts: Iterable[str]) -> list[str]:
+    """Names of hosts in order, each once."""
+    return sorted({printable(host, LONGEST_HOST) for host in hosts if host})
 
 
 def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -107,6 +113,7 @@ def run_record(run: Run) -> record.RunRecord:
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
         devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)}),
+        hosts=_named([*(rank.host for rank in run.ranks), *(run.job_log.nccl.hosts if run.job_log else ())]),
         layout={
             "world_size": layout.world_size,
             "backend": None if layout.backend is None else printable(layout.backend, LONGEST_NAME),

@@ -47,9 +47,11 @@ def _ranks(diagnosis: Diagnosis) -> str:
 
 
 def hosts_of(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Host names that the trace files carry in theirs, to be masked before anything is sent."""
-    names = (source.path.rsplit("/", 1)[-1] for source in diagnosis.run.sources)
-    return tuple(dict.fromkeys(match["host"] for name in names if (match := HOST_IN_FILE.match(name))))
+    """Host names of traces, of records and in names of trace files, to be masked before anything is sent."""
+    run = diagnosis.run
+    names = (source.path.rsplit("/", 1)[-1] for source in run.sources)
+    in_names = [match["host"] for name in names if (match := HOST_IN_FILE.match(name))]
+    return tuple(dict.fromkeys([*in_names, *run.hosts, *(run.recorded.hosts if run.recorded else ())]))
 
 
 def _facts(diagnosis: Diagnosis, depth: int) -> dict[str, str]:

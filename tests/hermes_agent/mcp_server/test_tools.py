@@ -287,3 +287,11 @@ async def test_names_are_masked_and_masks_understood_where_that_is_set(shared_ca
     for result in (listed, record, wrong):
         assert str(DEMO) not in text_of(result) + json.dumps(result.structured_content)
     runs.close()
+
+
+async def test_the_host_of_a_trace_is_masked_in_rows(traces: Path, index_only: Path) -> None:
+    runs = served(index_only, traces / "nsys", redact=True)  # the export names the machine "modal"
+    result = await called(runs, "rank_comparison", run="h100_2gpu_1s.sqlite")
+    assert result.structured_content["rows"][0]["host"] == "host-1"
+    assert "modal" not in text_of(result)
+    runs.close()

@@ -195,6 +195,13 @@ def test_host_names_in_the_names_of_trace_files_are_known_to_the_mask() -> None:
     assert hosts_of(diagnosis()) == ()
 
 
+def test_hosts_of_traces_and_of_records_are_known_to_the_mask() -> None:
+    recorded = {"ranks": [0], "steps": [], "hosts": ["gpu-b", "gpu-a"]}
+    run = diagnosis().run.model_dump() | {"hosts": ["gpu-a"], "recorded": recorded}
+    named = Diagnosis.model_validate(diagnosis().model_dump(by_alias=True) | {"run": run})
+    assert hosts_of(named) == ("gpu-a", "gpu-b")
+
+
 def settings_for(folder: Path, url: str, **env: str) -> Settings:
     return settings_of(
         folder, HERMES_DX_LLM_BASE_URL=url, HERMES_DX_LLM_MODEL="tiny", HERMES_DX_LLM_MAX_RETRIES="0", **env
