@@ -29,6 +29,9 @@ WELL_SUPPORTED = Thresholds()["confidence"]
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
 # "Does it use tensor cores?" asks for the thing, "is it unused tensor cores?" for the lack of it.
 IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have|has|enabled?|on|overlap\w*|pinned)\b")
+NO_SYNC = re.compile(r"\b(ddp )?no sync\b")  # what all-reduces in every micro-batch are the lack of
+YES_OR_NO = re.compile(r"^(is|isnt|are|arent|was|were|could|can|may|maybe|might|does|do|did|has|have|should|would)\b")
+NOUN = re.compile(r"^(?!(how|what|which|who|when|where)\b)(the |a |an )?\w+( \w+)?$")
 LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|little)|slow\w*|isnt|arent|doesnt|dont)\b")
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
@@ -38,7 +41,6 @@ SUSPECTED = re.compile(
     r"|causes?|blame|reasons?|limit\w*|bad|poor|low|high|heavy|too|hurts?)\b|^\w+( \w+)?$"
 )
 ALTERNATIVES = re.compile(r"\bor\b")
-MOSTLY = 0.5  # of exposed communication; with more waiting in it, transfer is the smaller part
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
 Kind = Literal[
@@ -119,7 +121,7 @@ def _waiting(discussion: Discussion, subject: Subject) -> str:
         return ""
     waited = discussion.measure("exposed_wait_ms")
     exposed = discussion.measure("part_ms", part="exposed_communication")
-    if waited.value < MOSTLY * exposed.value or waited.value <= 0:
+    if waited.value < profile.thresholds["mostly_waiting_share"] * exposed.value or waited.value <= 0:
         return ""
     last = int(str(blame(profile)["share"].idxmax()))
     share = discussion.measure("wait_share_pct", rank=last)
@@ -216,9 +218,11 @@ def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:
     """``Yes`` where the question is for the cause found, ``No`` where it is for what the cause is a lack of."""
     if status.mechanism is not None and status.mechanism != record.mechanism:
         return f"Not found: {cause_title(status.cause, status.mechanism)}; " if record.mechanism else "Possibly: "
-    if LACKING & {record.cause, record.mechanism} and not LACK.search(words):
+    lacking = bool(LACKING & {record.cause, record.mechanism}) and not LACK.search(words)
+    if lacking or (record.cause == "redundant_synchronization" and NO_SYNC.search(words)):
         return "No: " if IN_USE.search(words) else "Found: "
-    return "Found: " if CURES.search(words) else "Yes: "
+    agrees = (YES_OR_NO.search(words) or NOUN.search(words)) and not CURES.search(words)
+    return "Yes: " if agrees else "Found: "
 
 
 def _why_not_first(discussion: Discussion, record: CauseRecord) -> str:
@@ -266,24 +270,37 @@ def _unwatched(subject: Subject, found: Sequence[CauseStatus]) -> str:
 
 
 def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> list[str]:
-    """The evidence against the causes that were not found; causes with the same answer share one paragraph."""
-    names: dict[tuple[str, str], list[str]] = {}
+    """The evidence against the causes that were not found; causes with the same answer share one paragraph.
+
+    A reason, or what is needed, that several of them have in common is said once.
+    """
+    names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for kind in NOT_FOUND:
         for each in found:
             if each.kind == kind:
-                key = wording(f"not_found_{kind}"), _checked(discussion, each)
+                key = wording(f"not_found_{kind}"), tuple(dict.fromkeys(_checked(discussion, each)))
                 names.setdefault(key, []).append(_name(subject, each))
-    return [paragraph([lead.format(listed(group, "or")), text]) for (lead, text), group in names.items()]
+    said: set[str] = set()
+    paragraphs = []
+    for (lead, sentences), group in names.items():
+        fresh = [each for each in sentences if each not in said]
+        paragraphs.append(paragraph([lead.format(listed(group, "or")), *fresh]))
+        said.update(sentences)
+    return paragraphs
 
 
-def _checked(discussion: Discussion, status: CauseStatus) -> str:
-    """The checks of a cause that was not found, and what counts against those they found instead; each once."""
-    texts = [check_text(check) for check in status.checks]
+def _checked(discussion: Discussion, status: CauseStatus) -> list[str]:
+    """What the checks of a cause that was not found say, those that answered first, and what counts against others."""
+    answered = [check_text(check) for check in status.checks if check.status != "cannot_answer"]
+    unanswered = [check for check in status.checks if check.status == "cannot_answer"]
+    reasons = [f"{capital(general(check.reason))}." for check in unanswered]
+    needs = [f"What it needs: {general(check.needs)}." for check in unanswered]
+    texts = [*answered, *reasons, *needs]
     if status.kind == "other":
         names = {check.analyzer for check in status.checks}
         instead = [record for record in discussion.diagnosis.causes if record.check in names]
         texts += [f"Against it: {text}" for record in instead for text in record.against]
-    return paragraph(dict.fromkeys(texts))
+    return texts
 
 
 def _signs(cause: str) -> str:

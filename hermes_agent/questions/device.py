@@ -29,7 +29,6 @@ NEAREST, COMPARED = 3, 500  # names suggested for one that is unknown, of so man
 COLLECTIVE_NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
 COLLECTIVE_COLUMNS = {"count": "per step", "ms": "sum per step", "busy_ms": "in wall time", "mean_ms": "mean of one"}
 BY_RANK = re.compile(r"\b(by|per|each|every|all|across|over) (the )?ranks?\b|\bof (all|each|every) ranks?\b")
-IN_LOADER_PCT = 50.0  # of a call's own time; from here on most of it runs inside the data loader
 BYTES = re.compile(r"\b(bytes?|size|sizes|kb|mb|gb|[kmg]i?bytes?|volume|traffic|data)\b")
 OUT_OF_MEMORY = re.compile(r"\b(oom|out of memory)\b")
 UNNAMED = "of a kind that the trace does not name"
@@ -187,10 +186,10 @@ def _calls(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
 
 def _in_loader(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
     """Which of the first calls spend most of their time inside the data loader: they make batches, not the model."""
-    inside = {}
+    inside, most_pct = {}, discussion.profile().thresholds["call_in_loader_pct"]
     for name in names[:LISTED]:
         share = discussion.measured("call_phase_pct", rank=rank, name=name, phase="data")
-        if share is not None and share.value >= IN_LOADER_PCT:
+        if share is not None and share.value >= most_pct:
             inside[name] = share
     rows = [discussion.say("{0} of the time of {n0}", share, names=(name,)) for name, share in inside.items()]
     return f"Inside the data loader, which makes the batches, is {listed(rows)}." if rows else ""

@@ -23,6 +23,7 @@ from hermes_agent.questions import (
     events,
     evidence_lookup,
     figures,
+    job_output,
     overlaps,
     places,
     ranks,
@@ -253,7 +254,8 @@ OF_NO_FIGURE = {
     "help", "workload", "what_if", "identifiers", "gaps", "comparison", "two_places", "timeline", "event", "settings",
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
-    "recording", "host_use", "throughput",
+    "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
+    "flop_rate", "start",
 }  # fmt: skip
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
@@ -264,10 +266,26 @@ OF_ALL_STEPS = {
     "ranks", "waiting", "utilisation", "launch_queue", "memory", "named_work", "operation", "host_calls",
     "collectives", "percentile", "worst_shape", "group_cost", "flops",
 }  # fmt: skip
-OF_ANY_RANK = {"help", "identifiers", "similar_cases", "recording", "named_work", "definition", "suspicion"}
+OF_ANY_RANK = {
+    "help",
+    "identifiers",
+    "similar_cases",
+    "recording",
+    "named_work",
+    "definition",
+    "suspicion",
+    "timeouts",
+    "drift",
+}
 ANSWERS: Mapping[str, Answering] = MappingProxyType(
     {
         "help": _help,
+        "pipeline_schedule": job_output.pipeline_schedule,
+        "drift": job_output.drift,
+        "timeouts": job_output.timeouts,
+        "skipped_steps": job_output.skipped_steps,
+        "flop_rate": job_output.flop_rate,
+        "start": job_output.start,
         "workload": setup.workload,
         "what_if": advice.what_if,
         "of_length": bounded.of_length,

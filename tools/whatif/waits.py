@@ -18,7 +18,8 @@ from tools.whatif.operations import NONE, Operations, Rows, latest_before, launc
 from tools.whatif.threads import busy
 
 DEVICE_WIDE = ("DeviceSynchronize", "CtxSynchronize", "QueueFinish")  # wait for every stream
-RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for
+RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for, or
+RETURN_SHARE = 0.01  # within this share of its own length: a thread that slept long is woken later
 BLOCKING_SHARE = 0.5  # a kernel that fills this share of its launching call was waited for
 FULL_QUEUE = 128  # pending operations from which on a long launch is taken to wait for a place in the queue
 LONG_CALL = 5.0  # times the usual launch, which is the lower quartile: in a full queue many launches are long
@@ -72,11 +73,26 @@ def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: in
     everything = np.array([any(word in name for word in DEVICE_WIDE) for name in rank.names(rows)], dtype=bool)
     everything |= rank.named("device_free")[rows]
     ended = np.where(table >= 0, ops.end_ns[np.maximum(table, 0)], -1) if len(ops) else np.zeros(table.shape, np.int64)
-    inside = (ended > rank.start[rows]) & (ended >= rank.end[rows] - RETURN_NS)
+    soon = np.maximum(RETURN_NS, RETURN_SHARE * (rank.end[rows] - rank.start[rows]))
+    inside = (ended > rank.start[rows]) & (ended >= rank.end[rows] - soon)
     latest = (ended == ended.max(axis=0, initial=-1)) & inside
     wanted = everything | np.where(stream >= 0, numbers[:, None] == stream, latest)
     which, wait = np.nonzero(wanted & (table >= 0))
-    return Waits(rows, rank.track[rows].astype(np.int64), rank.start[rows], rank.end[rows], wait, table[which, wait])
+    return Waits(rows, _thread_lanes(rank, rows), rank.start[rows], rank.end[rows], wait, table[which, wait])
+
+
+def _thread_lanes(rank: RankProfile, rows: Rows) -> Rows:
+    """The lane of the thread that makes each call.
+
+    Ascend's profiler shows the calls of CANN in lanes of their own, next to the operators of the same thread, which
+    block in them.
+    """
+    thread = rank.events.tracks["tid"].astype(str).to_numpy()
+    lanes = np.arange(len(thread), dtype=np.int64)
+    for track in rank.training_tracks.tolist():
+        if (rank.kind[rank.track == track] == EventKind.OPERATOR).any():
+            lanes[(thread == thread[track]) & ~np.isin(lanes, rank.training_tracks)] = track
+    return lanes[rank.track[rows]]
 
 
 def _recorded(rank: RankProfile, rows: Rows) -> tuple[Rows, Rows]:

@@ -17,6 +17,12 @@ def loader() -> Discussion:
 
 
 ASKED = {
+    "pipeline_schedule": ["how many micro-batches?", "how big is the pipeline bubble", "what with 256 micro-batches?"],
+    "drift": ["is it getting slower over time?", "do the steps become longer", "is the step time stable over the run"],
+    "timeouts": ["were there NCCL timeouts?", "did a collective time out", "watchdog?"],
+    "skipped_steps": ["any NaNs or skipped iterations?", "how many steps were skipped"],
+    "start": ["how long does the warm up take?"],
+    "flop_rate": ["TFLOPs per GPU?", "how many teraflops: tflop/s"],
     "workload": [
         "what would a doubled batch size bring?", "what if I use a larger batch", "would TP=4 help?",
         "should I use more GPUs", "would 16 ranks help",

@@ -55,7 +55,7 @@ def library_log(profile: Profile) -> Check | None:
     if log is None or not (log.nccl.lines or len(log.comm_tests)):
         return None
     findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
-    findings += _forced(log.nccl)
+    findings += _forced(profile, log.nccl)
     support = _path(profile, log)
     if findings:
         return found(*findings)
@@ -86,7 +86,7 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         cause="network_configuration",
         mechanism="socket_fallback",
         claim=claim,
-        confidence=0.6 if over else 0.75,
+        confidence=profile.thresholds["log_mixed_sockets_confidence" if over else "log_sockets_confidence"],
         impact_ms=0.0,
         impact_method=NO_COST,
         details=(*reasons, *_path(profile, log)),
@@ -109,7 +109,7 @@ def _no_direct(profile: Profile, log: JobLog) -> Finding | None:
             count,
             names=(off[0].value,),
         ),
-        confidence=0.7,
+        confidence=profile.thresholds["log_no_gpu_direct_confidence"],
         impact_ms=0.0,
         impact_method=NO_COST,
         disproved_by="the steps are as long once the log shows GDRDMA in these connections",
@@ -117,13 +117,13 @@ def _no_direct(profile: Profile, log: JobLog) -> Finding | None:
     )
 
 
-def _forced(nccl: NcclFacts) -> list[Finding]:
+def _forced(profile: Profile, nccl: NcclFacts) -> list[Finding]:
     return [
         Finding(
             cause="network_configuration",
             mechanism=each.mechanism,
             claim=say("{n0} is set by the environment, which takes a choice from NCCL.", names=(each.name,)),
-            confidence=0.5,
+            confidence=profile.thresholds["log_forced_setting_confidence"],
             impact_ms=0.0,
             impact_method=NO_COST,
             disproved_by="the steps are as long without the setting",

@@ -8,8 +8,6 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check
 from tools.views.profile import Profile
 
-WORTH_PCT = 5.0  # of the steps: a dynamic loss scale tries a larger value now and then, every thousand steps or so
-
 
 @check("computation.skipped_steps", "Skipped steps", "Are steps skipped for overflow?", from_records="output")
 def skipped_steps(profile: Profile) -> Check | None:
@@ -19,7 +17,7 @@ def skipped_steps(profile: Profile) -> Check | None:
     later, all_steps = (measured(profile, "skipped_steps_pct", settled=settled) for settled in (1, 0))
     if later is None or all_steps is None:
         return None
-    if later.value >= WORTH_PCT:
+    if later.value >= profile.thresholds["skipped_steps_pct"]:
         text = (
             "{0} of the later steps are skipped for overflow: their work is lost, and the loss scale does not settle."
         )

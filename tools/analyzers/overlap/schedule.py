@@ -11,7 +11,6 @@ from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
-COMPUTES_MORE = 2.0  # times what the schedule leaves for computing: then it is another schedule
 METHOD = "job log: idle time of the pipeline schedule, for as many samples"
 UNSEEN_CAP, SEEN_CAP = 0.65, 0.9  # without and with timers that show how little a rank computes
 
@@ -33,20 +32,25 @@ def schedule(profile: Profile) -> Check | Finding | None:
     shape = say("{0} pass through {1}, which leaves {2} of the step idle.", passing, count, bubble)
     seen = () if computes is None else (say("By its timers a rank computes {0} of the step.", computes),)
     left = measure(profile, "stated_bubble_pct", micro_batches=float(wanted))
-    saved_pct = bubble.value - left.value
+    saved = measure(profile, "schedule_saving_pct", micro_batches=float(wanted))
+    saved_pct = saved.value
     limits, busy_pct = profile.thresholds, 100.0 - bubble.value
-    other = computes is not None and computes.value > COMPUTES_MORE * busy_pct
+    other = computes is not None and computes.value > limits["other_schedule_factor"] * busy_pct
     if other or passing.value >= wanted or saved_pct < limits["noted_pct"]:
         return clean(shape, *seen)
     step_ms = profile.mean_step_ms
     most_ms = min(bubble.value, 1.1 * saved_pct) / 100.0 * step_ms
     return Finding(
         cause="pipeline_bubble",
-        claim=say("Only {0} pass through {1}: the schedule leaves {2} of the step idle.", passing, count, bubble),
+        claim=say(
+            "Only {0} pass through {1}: the schedule leaves {2} of the step idle. "
+            f"With {wanted} micro-batches it would leave {{3}}, and as many samples would take {{4}} less time.",
+            *(passing, count, bubble, left, saved),
+        ),
         confidence=confidence(
             (saved_pct, limits["cause_share_pct"]), at_most=UNSEEN_CAP if computes is None else SEEN_CAP
         ),
         ranks=profile.rank_numbers,
         saving=Saving(step_ms, saved_pct / 100.0 * step_ms, 0.5 * saved_pct / 100.0 * step_ms, most_ms, METHOD),
-        details=(*seen, say(f"With {wanted} micro-batches per step it would leave {{0}}.", left)),
+        details=seen,
     )

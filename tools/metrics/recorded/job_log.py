@@ -74,6 +74,17 @@ def stated_bubble_pct(profile: Profile, micro_batches: float | None = None) -> M
     return replace(found, value=share)
 
 
+@metric("%", "time saved by another pipeline schedule", "How much less time would the same samples take?")
+def schedule_saving_pct(profile: Profile, micro_batches: float) -> Measurement:
+    """1 - (1 - b) / (1 - b') of idle shares b of the job's schedule and b' of that with so many micro-batches.
+
+    A stage computes 1 - b of a step of length T. For as many samples it computes as long, so that T (1 - b) / (1 - b')
+    is the length with the other schedule. Negative where it would take longer.
+    """
+    now, then = stated_bubble_pct(profile), stated_bubble_pct(profile, micro_batches)
+    return replace(now, value=100.0 * (1.0 - (100.0 - now.value) / (100.0 - then.value)))
+
+
 def _passing(log: JobLog) -> float | None:
     found = micro_batches(log)
     return None if found is None else float(found)
@@ -93,6 +104,40 @@ def timed_compute_pct(profile: Profile) -> Measurement:
     walls = usual.groupby("step")["wall_ms"].mean().reindex(by_step.index)
     value = 100.0 * float(by_step.sum()) / float(walls.sum())
     return _of_lines(log, value, own, "timers of forward and backward", tuple(map(int, by_step.index)))
+
+
+@metric("ms", "first printed step", "How long is the first step of the output?")
+def first_step_ms(profile: Profile) -> Measurement:
+    """The time of the first step line, which warms up."""
+    log = job_log(profile)
+    if log.steps.empty or profile.series is None or profile.series.origin != "job_log":
+        raise UsageError("the job's output holds no times of steps")
+    first = log.steps[log.steps["wall_ms"].notna()].iloc[:1]
+    return _of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
+
+
+@metric("%", "first printed step against the usual ones", "How much longer is the first step of the output?")
+def first_step_excess_pct(profile: Profile) -> Measurement:
+    """The first step line against the mean of the usual steps of the slowest rank."""
+    first = first_step_ms(profile)
+    assert profile.series is not None
+    return replace(first, value=100.0 * (first.value / profile.series.mean_ms - 1.0))
+
+
+@metric(
+    "TFLOP/s", "FLOP/s per device as the job states them", "How many FLOP/s does a device reach by the job's output?"
+)
+def stated_tflops(profile: Profile) -> Measurement:
+    """Mean of what the lines of the usual steps state, each weighted with the time it stands for."""
+    log = job_log(profile)
+    if profile.series is None or "tflops" not in profile.series.usual:
+        raise UsageError("the job's output does not state FLOP/s")
+    own = profile.series.usual[profile.series.usual["tflops"].notna().to_numpy()]
+    if own.empty:
+        raise UsageError("the job's output does not state FLOP/s")
+    weight = own["wall_ms"] * own["span"]
+    value = float((own["tflops"] * weight).sum() / weight.sum())
+    return _of_lines(log, value, own, "FLOP/s of step lines", tuple(map(int, own["step"])))
 
 
 @metric("%", "steps skipped for overflow", "How many steps are skipped because gradients overflow?")

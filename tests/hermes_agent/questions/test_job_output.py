@@ -1,0 +1,89 @@
+"""Questions to the output of a job alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import reply
+from tests.hermes_agent.questions.discussed import discuss, slow_loader, unsupported
+from tests.tools.analyzers.test_job_output import PIPELINE, profile_of
+from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.job_log.test_communication import WATCHDOG
+
+STEADY = tuple((step, 1000.0 + step % 2) for step in range(1, 41))
+SLOWER = tuple((step, 1000.0 + 10.0 * step) for step in range(1, 41))
+FASTER = tuple((step, 1400.0 - 10.0 * step) for step in range(1, 41))
+COLD = ((1, 1500.0), *((step, 1000.0) for step in range(2, 41)))
+
+
+def job(folder: Path, steps: tuple[tuple[int, float], ...], head: str = "") -> Discussion:
+    return discuss(profile_of(folder, head + megatron(*steps)))
+
+
+def values(discussion: Discussion, question: str) -> dict[str, float]:
+    found = reply(discussion, question)
+    assert unsupported(found.text, discussion) == []
+    return {each.metric: each.value for each in found.evidence}
+
+
+@pytest.mark.parametrize(
+    ("steps", "begins"), [(STEADY, "No, not beyond"), (SLOWER, "Yes:"), (FASTER, "No, it gets faster:")]
+)
+def test_a_drift_of_the_steps_has_its_sign(tmp_path: Path, steps: tuple[tuple[int, float], ...], begins: str) -> None:
+    assert reply(job(tmp_path, steps), "is it getting slower over time?").text.startswith(begins)
+
+
+def test_few_steps_show_no_drift(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, STEADY[:5]), "is it getting slower over time?")
+    assert found.text.startswith("Whether it gets slower is not assessable")
+
+
+def test_a_pipeline_is_answered_for_the_micro_batches_that_are_asked(tmp_path: Path) -> None:
+    """8 stages: 4 micro-batches leave 7/11 idle, 16 leave 7/23; 1 - (11/4)^-1 (23/16) less time for a sample."""
+    found = values(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "what would 16 micro-batches bring?")
+    assert found["schedule_saving_pct"] == pytest.approx(100 * (1 - (23 / 16) / (11 / 4)))
+    assert (found["stated_micro_batches"], found["stated_stages"]) == (4, 8)
+
+
+def test_fewer_micro_batches_save_nothing(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "what with 2 micro-batches?")
+    assert "would take no less time" in found.text
+
+
+def test_a_question_for_a_number_is_not_answered_with_yes(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "how many micro-batches?")
+    assert found.text.startswith("4 micro-batches")
+
+
+def test_a_run_without_a_pipeline_has_no_number_of_micro_batches() -> None:
+    assert reply(slow_loader(), "how many micro-batches?").text.startswith("The number of micro-batches is not known")
+
+
+def test_time_outs_are_those_of_the_output(tmp_path: Path) -> None:
+    assert reply(job(tmp_path, STEADY), "were there NCCL timeouts?").text.startswith("No:")
+    (tmp_path / "hang").mkdir()
+    hung = discuss(profile_of(tmp_path / "hang", WATCHDOG + megatron(*STEADY)))
+    assert reply(hung, "were there NCCL timeouts?").text.startswith("Yes: Rank 7 waited")
+    assert reply(slow_loader(), "were there NCCL timeouts?").text.startswith("Time-outs of collectives are not in a")
+
+
+def test_the_first_step_is_held_against_the_usual_ones(tmp_path: Path) -> None:
+    found = values(job(tmp_path, COLD), "how much slower is the first iteration than the rest?")
+    assert (found["first_step_ms"], found["first_step_excess_pct"]) == pytest.approx((1500.0, 50.0))
+
+
+def test_flops_are_the_ones_that_are_stated(tmp_path: Path) -> None:
+    assert reply(job(tmp_path, STEADY), "TFLOPs per GPU?").text.startswith("The FLOP/s are not known")
+    (tmp_path / "stated").mkdir()
+    lines = megatron(*STEADY).replace(" | learning rate", " | throughput per GPU (TFLOP/s/GPU): 123.4 | learning rate")
+    found = values(discuss(profile_of(tmp_path / "stated", lines)), "TFLOPs per GPU?")
+    assert found == {"stated_tflops": pytest.approx(123.4)}
+
+
+def test_skipped_steps_are_counted(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, STEADY), "were any iterations skipped?")
+    assert found.intent == "skipped_steps"
+    assert "grep" not in found.text
