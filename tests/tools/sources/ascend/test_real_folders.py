@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.real_runs import real_profile
+from tools.whatif.critical_path import critical_path
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,17 @@ def test_the_timeline_of_a_database_agrees_with_its_own_account(folder: Path) ->
         assert measured["compute_ns"] / 1e6 == pytest.approx(own["computing_ms"], abs=5e-4)
         assert measured["exposed_communication_ns"] / 1e6 == pytest.approx(own["exposed_communication_ms"], abs=5e-4)
     assert profile.run.ranks[0].devices[0].name == "Ascend910B"
+
+
+@pytest.mark.parametrize("name", ["cnn_text_level1", "cnn_db_level1"])
+def test_the_critical_path_agrees_with_the_breakdown(folder: Path, name: str) -> None:
+    """A thread that blocks in aclrtSynchronizeStream is not busy: the path goes on through what it waits for."""
+    profile = real_profile(folder / name)
+    path = critical_path(profile)
+    own = profile.breakdown.set_index("rank").loc[path.rank]
+    exposed_ms, wall_ms = own["exposed_communication_ns"] / 1e6, own["wall_ns"] / 1e6
+    assert path.ms()["communication"] == pytest.approx(exposed_ms, rel=0.05)
+    assert sum(path.ms().values()) == pytest.approx(wall_ms, rel=0.01)
 
 
 def test_text_and_database_of_one_run_agree_and_give_the_stages(folder: Path) -> None:
