@@ -92,7 +92,7 @@ def _thread_lanes(rank: RankProfile, rows: Rows) -> Rows:
     for track in rank.training_tracks.tolist():
         if (rank.kind[rank.track == track] == EventKind.OPERATOR).any():
             lanes[(thread == thread[track]) & ~np.isin(lanes, rank.training_tracks)] = track
-    return lanes[rank.track[rows]]
+    return np.asarray(lanes[rank.track[rows]], dtype=np.int64)
 
 
 def _recorded(rank: RankProfile, rows: Rows) -> tuple[Rows, Rows]:
