@@ -148,6 +148,30 @@ def ascend_tables() -> list[bytes]:
     return [steps.encode(), kernels.encode(), json.dumps(collectives).encode()]
 
 
+def xplane() -> bytes:
+    """An XProf recording: a device with a kernel, a host thread that launches it, and the time of day."""
+
+    def part(key: int, value: bytes) -> bytes:
+        return bytes([key << 3 | 2, len(value)]) + value
+
+    def named(key: int, *names: bytes) -> bytes:
+        entries = (b"\x08%c" % at + part(2, b"\x08%c" % at + part(2, name)) for at, name in enumerate(names, 1))
+        return b"".join(part(key, entry) for entry in entries)
+
+    def plane(name: bytes, line: bytes, events: bytes, *names: bytes) -> bytes:
+        lane = part(3, b"\x08\x07" + part(2, line) + b"\x18\x0a" + part(4, events))
+        return part(1, part(2, name) + lane + named(4, *names) + named(5, b"correlation_id", b"step_num"))
+
+    launched = b"\x08\x01\x10\x80\x08\x18\x80\x10" + part(4, b"\x08\x01\x20\x05")
+    return b"".join(
+        (
+            plane(b"/device:GPU:0", b"Stream #7(Compute)", launched, b"gemm_fusion"),
+            plane(b"/host:CPU", b"python", launched, b"cuLaunchKernel"),
+            part(4, b"node7"),
+        )
+    )
+
+
 def step_operations() -> bytes:
     """A table of the operations of two workers in two steps."""
     import pandas as pd

@@ -175,6 +175,7 @@ TARGETS = (
     Target(
         "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01
     ),
+    Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

@@ -49,10 +49,10 @@ def kernel_class(name: str) -> str:
 COLLECTIVE_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
-        ("all_to_all", r"all_?to_?all|all2all"),
-        ("all_gather", r"all_?gather"),
-        ("reduce_scatter", r"reduce_?scatter"),
-        ("all_reduce", r"all_?reduce|cross_device_reduce|(one|two)_shot"),
+        ("all_to_all", r"all[_-]?to[_-]?all|all2all"),
+        ("all_gather", r"all[_-]?gather"),
+        ("reduce_scatter", r"reduce[_-]?scatter"),
+        ("all_reduce", r"all[_-]?reduce|cross_device_reduce|(one|two)_shot"),
         ("broadcast", r"broadcast|bcast"),
         ("barrier", r"barrier"),
         ("send_recv", r"send_?recv|(^|[:_ ])(i?send|i?recv)"),

@@ -156,7 +156,8 @@ def _marks(rows: pd.DataFrame) -> _Marks:
     named = all(len(each) == 1 and len(each[0]) < 10 for each in found)
     number = np.array([int(each[0]) for each in found] if named else range(len(rows)), dtype=np.int64)[free]
     if (np.diff(number) <= 0).any():
-        number = number[0] + np.arange(len(number))
+        same = bool((number == number[0]).all())  # it is a part of the name
+        number = (0 if same else number[0]) + np.arange(len(number))
     start, end = start[free], end[free]
     skipped, hole = np.diff(number) > 1, start[1:] - end[:-1]
     return _Marks(number, start, end, skipped & (hole > PAUSE_RATIO_AFTER_SKIP * (end - start)[:-1]))

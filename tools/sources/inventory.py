@@ -72,6 +72,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
         found, other = _in_folder(path, notes, nested, given)
+        found = _without_copies(found, notes)
         if len(found) > limits.files:
             notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
         if other:
@@ -252,6 +253,22 @@ def _in_folder(
         level = below[:MOST_FOLDERS]
     taken = set(found)
     return found, [each for each in files if each not in taken]
+
+
+XPROF, XPROF_COPY = ".xplane.pb", ".trace.json"
+
+
+def _without_copies(found: Sequence[Path], notes: list[str]) -> list[Path]:
+    """The traces without those that XProf writes next to its recording for viewers, shortened to a million events."""
+    recorded = {each.with_name(unpacked_name(each)) for each in found if unpacked_name(each).endswith(XPROF)}
+    copies = [
+        each
+        for each in (found if recorded else ())
+        if (name := unpacked_name(each)).endswith(XPROF_COPY)
+        and each.with_name(name.removesuffix(XPROF_COPY) + XPROF) in recorded
+    ]
+    notes += [f"{each.name} is a shortened copy of the {XPROF} file next to it and was left out" for each in copies]
+    return [each for each in found if each not in copies]
 
 
 def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: list[str] | None) -> int:

@@ -8,6 +8,7 @@ from tools.sources.ascend.source import ASCEND_DATABASE, ASCEND_TABLES
 from tools.sources.decompress import Readable, beginning, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.formats import RecordFormat, TraceFormat
+from tools.sources.jax.source import XPLANE
 from tools.sources.job_log.source import JOB_LOG
 from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
@@ -15,7 +16,7 @@ from tools.sources.nsys.source import NSYS
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 
-TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS)
+TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS)
 START_BYTES = 64
 
