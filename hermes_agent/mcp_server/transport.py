@@ -105,8 +105,8 @@ def refusal(headers: Mapping[str, str], port: int, token: str) -> tuple[int, str
         return 421, "Use the address of this server on this machine."
     if headers.get("origin") is not None and headers["origin"] not in {f"http://{name}" for name in names}:
         return 403, "Requests from other pages are refused."
-    given = headers.get("authorization", "").partition("Bearer ")[2].strip()
-    if not hmac.compare_digest(given.encode(), token.encode()):
+    scheme, _, given = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
         return 401, "Send the header Authorization: Bearer TOKEN; hermes-dx mcp --http names the file with the token."
     return None
 

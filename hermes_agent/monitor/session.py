@@ -7,7 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gethostname
@@ -203,7 +203,7 @@ class Monitor:
             if self._wants_verdict and not failed and self._rank == 0:
                 found = verdict(self._folder, self._options.verdict_limit_s)
                 self.summary = found.summary
-                print(found.text, file=sys.stderr)
+                _report(found.text)
 
     def _end(self, limit_s: float) -> None:
         """Remove the hooks, end what runs, mark in the ring that the rank is recorded no more; the first call only."""
@@ -278,4 +278,10 @@ class Monitor:
             return
         self._said = True
         reason = f" ({type(error).__name__}: {error})" if error else ""
-        print(f"hermes-dx monitor: {what}{reason}; training goes on", file=sys.stderr)
+        _report(f"hermes-dx monitor: {what}{reason}; training goes on")
+
+
+def _report(text: str) -> None:
+    """Print to standard error; a script may have closed it, or nobody reads it any more."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr)

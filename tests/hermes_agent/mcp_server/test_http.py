@@ -80,12 +80,14 @@ async def test_two_clients_are_served_at_once(shared_cache: Path, mode: str) -> 
 def test_a_request_is_refused_for_its_host_before_its_token_is_looked_at() -> None:
     good = {"host": "localhost:8138", "authorization": f"Bearer {TOKEN}"}
     assert refusal(good, 8138, TOKEN) is None
+    assert refusal({**good, "authorization": f"bearer {TOKEN}"}, 8138, TOKEN) is None
     assert refusal({**good, "origin": "http://localhost:8138"}, 8138, TOKEN) is None
     for name, value, status in [
         ("host", "localhost:8139", 421),
         ("host", "localhost", 421),
         ("origin", "https://localhost:8138", 403),
         ("authorization", TOKEN, 401),
+        ("authorization", f"Basic Bearer {TOKEN}", 401),
         ("authorization", f"Bearer {TOKEN}x", 401),
         ("authorization", "Bearer é", 401),
     ]:

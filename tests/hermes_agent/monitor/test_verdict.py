@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -132,6 +134,21 @@ def test_other_ranks_and_failed_trainings_give_none(
         failing_step(failed)
     assert capsys.readouterr().err == ""
     assert other.summary == failed.summary == {}
+
+
+def test_a_closed_standard_error_does_not_fail_the_training(
+    run_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = StringIO()
+    closed.close()
+    monkeypatch.setattr("sys.stderr", closed)
+    ended = Monitor(run_folder, rank=0, options=replace(options(), verdict_limit_s=0.01), verdict=True)
+    ended.step()
+    ended.close()
+    broken = Monitor(run_folder, rank=1, options=options())
+    monkeypatch.setattr(broken, "_view", None)
+    broken.step()
+    assert not broken.on
 
 
 def test_a_loop_of_two_lines_ends_with_its_verdict_once(run_folder: Path, home: Path) -> None:
