@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from tools.errors import ExitCode
 
@@ -25,6 +26,9 @@ BASH = """_hermes_dx() {
   case "$path" in
 @WORDS@
   esac
+  case "$path ${COMP_WORDS[COMP_CWORD - 1]}" in
+@VALUES@
+  esac
   if [[ "$cur" == -* ]]; then words="$options"; fi
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
@@ -34,11 +38,20 @@ ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashc
 
 
 @dataclass(frozen=True)
+class Option:
+    """An option: its help, whether a value follows it, and the values there are, none where any may be given."""
+
+    help: str
+    takes_value: bool
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Completed:
-    """What can follow a command: its options with their help, and its subcommands or the values it takes."""
+    """What can follow a command: its options, and its subcommands or the values it takes."""
 
     path: tuple[str, ...]
-    options: dict[str, str]
+    options: dict[str, Option]
     words: dict[str, str]
     subcommands: bool
 
@@ -61,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 def completed(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[Completed]:
     """Every command below the parser, itself first."""
-    options: dict[str, str] = {}
+    options: dict[str, Option] = {}
     words: dict[str, str] = {}
     below: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
@@ -69,7 +82,8 @@ def completed(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> It
             below = list(action.choices.items())
             words |= {each.dest: each.help or "" for each in action._choices_actions}
         elif action.option_strings:
-            options |= {name: action.help or "" for name in action.option_strings if name.startswith("--")}
+            option = Option(action.help or "", action.nargs != 0, tuple(map(str, action.choices or ())))
+            options |= dict.fromkeys((name for name in action.option_strings if name.startswith("--")), option)
         elif action.choices:
             words |= dict.fromkeys(map(str, action.choices), "")
     yield Completed(path, options, words, bool(below))
@@ -86,7 +100,14 @@ def bash(commands: list[Completed]) -> str:
         f'    "{" ".join(each.path)}") words="{" ".join(each.words)}"; options="{" ".join(each.options)}" ;;'
         for each in commands
     ]
-    return BASH.replace("@PATHS@", "\n".join(paths)).replace("@WORDS@", "\n".join(words))
+    values = [
+        f'    "{" ".join(each.path)} {name}") words="{" ".join(option.values)}" ;;'
+        for each in commands
+        for name, option in each.options.items()
+        if option.values
+    ]
+    parts = {"@PATHS@": paths, "@WORDS@": words, "@VALUES@": values}
+    return reduce(lambda script, part: script.replace(part, "\n".join(parts[part])), parts, BASH)
 
 
 def fish(commands: list[Completed]) -> str:
@@ -98,9 +119,18 @@ def fish(commands: list[Completed]) -> str:
             f"; and not __fish_seen_subcommand_from {' '.join(each.words)}" if each.subcommands and each.path else ""
         )
         at = f"complete -c hermes-dx -n '{'; and '.join(here)}"
-        lines += [f"{at}' -l {name[2:]} -d '{_said(text)}'" for name, text in each.options.items()]
+        lines += [
+            f"{at}' -l {name[2:]}{_value(option)} -d '{_said(option.help)}'" for name, option in each.options.items()
+        ]
         lines += [f"{at}{below}' -f -a {name} -d '{_said(text)}'" for name, text in each.words.items()]
     return "\n".join(lines) + "\n"
+
+
+def _value(option: Option) -> str:
+    """What fish is given on the value of an option: the values there are, or that names of files complete."""
+    if option.values:
+        return f" -x -a '{' '.join(option.values)}'"
+    return " -r" if option.takes_value else ""
 
 
 def _said(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,7 @@ def offered(script: str, line: str) -> set[str]:
         ("hermes-dx diagnose RUN --js", {"--json"}),
         ("hermes-dx compare a b --fail", {"--fail-on-regression"}),
         ("hermes-dx cases search loader --lim", {"--limit"}),
+        ("hermes-dx diagnose RUN --picture h", {"heatmap"}),
         ("hermes-dx diagnose ", set[str]()),  # names of files, by bash itself
     ],
 )
@@ -63,6 +65,31 @@ def test_the_script_of_each_shell_is_sound(shell: str, capsys: pytest.CaptureFix
     text = capsys.readouterr().out
     done = subprocess.run([program, "-n", "/dev/stdin"], input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("hermes-dx dia", {"diagnose"}),
+        ("hermes-dx cases s", {"search", "show"}),
+        ("hermes-dx diagnose RUN --js", {"--json"}),
+        ("hermes-dx diagnose RUN --picture h", {"heatmap"}),
+    ],
+)
+def test_fish_offers_commands_options_and_values(
+    line: str, expected: set[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program = shutil.which("fish")
+    if program is None:
+        pytest.skip("fish is not installed")
+    execute(completion, "fish")
+    (tmp_path / "hermes-dx.fish").write_text(capsys.readouterr().out)
+    ask = f"source hermes-dx.fish; complete -C '{line}'"
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [program, "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
+    )
+    assert {each.partition("\t")[0] for each in done.stdout.splitlines()} == expected
 
 
 def test_fish_gets_the_help_of_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
