@@ -30,6 +30,7 @@ from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.tool_calls import ToolCaller
 from hermes_agent.workflow.diagnose import Kept, Question, Writer, diagnose
+from hermes_agent.workflow.own_process import OwnProcess
 from hermes_agent.workflow.stored import adds_files
 from tools.errors import InputError, UsageError
 
@@ -54,8 +55,12 @@ class Session:
     def __init__(
         self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None, *, asks: bool = False
     ) -> None:
-        """``asks``: a person listens, who may be asked for a source that would decide and give it by ``attach``."""
+        """``asks``: a person listens, who may be asked for a source that would decide and give it by ``attach``.
+
+        A run is then diagnosed in a process of its own, so that what the person types is not held up.
+        """
         self._question = Question() if asks else None
+        self._process = OwnProcess() if asks else None
         self.kept: Kept | None = None  # where the steps of a diagnosis are kept, if they are
         self._given = GivenIds()
         self.settings = settings
@@ -73,11 +78,11 @@ class Session:
         if diagnosis is not None:
             self._discuss(diagnosis)
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Callable[[], bool] = never) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
-        return self._diagnosed(emit)
+        return self._diagnosed(emit, cancelled)
 
-    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+    def attach(self, paths: tuple[Path, ...], emit: Emit, cancelled: Callable[[], bool] = never) -> Diagnosis:
         """The diagnosis with more sources of the same run; raises InputError where they add nothing.
 
         A diagnosis that waits for a source goes on with it, and asks only the checks again that it affects; where it
@@ -89,14 +94,14 @@ class Session:
             raise InputError(f"{', '.join(map(str, paths))}: not attached, the files there are read already")
         if self._question is not None and self._question.wanted is not None:
             self._question.answer = new
-            diagnosis = self._diagnosed(emit)
+            diagnosis = self._diagnosed(emit, cancelled)
             if self._question.refused:
                 raise InputError(self._question.refused)
             return diagnosis
         before = self.request
         self._ask_for(replace(before, paths=(*before.paths, *new)))
         try:
-            return self._diagnosed(emit)
+            return self._diagnosed(emit, cancelled)
         except BaseException:
             self._ask_for(before)
             raise
@@ -111,13 +116,17 @@ class Session:
         """Go on without the source that was asked for: the diagnosis is the one without it."""
         if self._question is not None:
             self._question = Question(request=self._question.request)
+        if self._process is not None:
+            self._process.close()
         if self.kept is not None:
             self.kept.store.set_pending(self.kept.session, "")
 
-    def _diagnosed(self, emit: Emit) -> Diagnosis:
+    def _diagnosed(self, emit: Emit, cancelled: Callable[[], bool]) -> Diagnosis:
         """Makes the diagnosis and discusses it from now on, with the ids of this session."""
         given = self._ids()
         write = self._writer()
+        if self._process is not None:
+            self._process.cancelled = cancelled
 
         def writer(diagnosis: Diagnosis, listener: Emit) -> Diagnosis:
             own = renumbered(diagnosis, given)
@@ -138,6 +147,7 @@ class Session:
             proposals=self._proposals(),
             question=self._question,
             results=self._results,
+            process=self._process,
         )
         diagnosis = made if write is not None else renumbered(made, given)
         if self._question is not None:
@@ -323,6 +333,8 @@ class Session:
 
     def close(self) -> None:
         """Close what was opened."""
+        if self._process is not None:
+            self._process.close()
         self._material.close()
 
     def __enter__(self) -> Self:

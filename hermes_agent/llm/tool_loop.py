@@ -65,6 +65,11 @@ class ResultStore:
         """Give none of these handles, which stand in a conversation that was kept, to a new result."""
         self._count = max([self._count, *(int(each[1:]) for each in handles if re.fullmatch(r"R\d{1,9}", each))])
 
+    @property
+    def last(self) -> str:
+        """The handle that was given out last; "R0" before the first."""
+        return f"R{self._count}"
+
     def restore(self, texts: Mapping[str, str]) -> None:
         """Take over results of a conversation that was kept, under their handles."""
         self.texts = {name: clean(text) for name, text in texts.items() if re.fullmatch(r"R\d{1,9}", name)} | self.texts
@@ -73,10 +78,10 @@ class ResultStore:
     def put(self, text: str) -> str:
         """Store a result and give it a handle; the text that was stored last keeps its own."""
         stored = clean(text[:MAX_STORED_CHARS])
-        if self.texts.get(f"R{self._count}") == stored:
-            return f"R{self._count}"
+        if self.texts.get(self.last) == stored:
+            return self.last
         self._count += 1
-        handle = f"R{self._count}"
+        handle = self.last
         self.texts[handle] = stored
         while len(self.texts) > 1 and sum(map(len, self.texts.values())) > MAX_TOTAL_CHARS:
             del self.texts[next(iter(self.texts))]

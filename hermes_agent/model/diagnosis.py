@@ -296,6 +296,14 @@ class HypothesisRecord(Record):
     proposed_by: Literal["analyzers", "model"] = "analyzers"
 
 
+class WantedSourceRecord(Record):
+    """A missing source that would decide between hypotheses, of which ranks (none: of the run), and what it decides."""
+
+    source: str
+    ranks: list[int] = Field(default_factory=list)
+    decides: str
+
+
 class RouteRecord(Record):
     """A deep look at a part of the step: taken or not, why, and what it showed.
 
@@ -385,6 +393,7 @@ class Diagnosis(Record):
     leads: list[LeadRecord] = Field(default_factory=list)
     hypotheses: list[HypothesisRecord] = Field(default_factory=list)
     routes: list[RouteRecord] = Field(default_factory=list)
+    source_wanted: WantedSourceRecord | None = None
     interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
     checks: list[CheckRecord]
     evidence: list[EvidenceRecord]

@@ -55,6 +55,7 @@ class Findings:
     notes: Sequence[str] = ()
     hypotheses: Sequence[Hypothesis] = ()  # in the order of the report
     routes: Sequence[tuple[Route, Sentence | None]] = ()  # deep looks, with what they showed
+    wanted: record.WantedSourceRecord | None = None  # the missing source that would decide between hypotheses
 
 
 def compose(findings: Findings) -> record.Diagnosis:
@@ -96,6 +97,7 @@ class _Composer:
             leads=leads,
             hypotheses=hypotheses,
             routes=routes,
+            source_wanted=self.findings.wanted,
             checks=checks,
             cases=self._cases(),
             recall_note=self._recall_note(),

@@ -24,6 +24,7 @@ from hermes_agent.tui.screens import Overlay, SessionScreen
 from hermes_agent.tui.suggestions import Suggestions
 from hermes_agent.tui.work import Cancelled, Ended, Happened, Job, Openings
 from tools.errors import HermesError
+from tools.knowledge.taxonomy import causes
 
 if TYPE_CHECKING:
     from hermes_agent.model.events import Emit
@@ -103,9 +104,9 @@ class HermesChat(App[int]):
         self.call_after_refresh(self.controller.add, Job("starting", self._read, self._begin))
 
     def _read(self, emit: Emit, cancelled: Cancelled) -> HermesError | None:
-        """Read the settings; return why they cannot be used."""
+        """Read the settings, and the names of causes that the panel shows; return why they cannot be used."""
         try:
-            _ = self.openings
+            _ = self.openings, causes()
         except HermesError as error:
             return error
         return None

@@ -49,7 +49,7 @@ class Comparisons:
             later = other or (opener or self._app.openings.demo)()
             try:
                 before, behind = (
-                    RunOf(each.diagnose(emit), each.profile(emit, cancelled), each.request.paths[0])
+                    RunOf(each.diagnose(emit, cancelled), each.profile(emit, cancelled), each.request.paths[0])
                     for each in (run.session, later)
                 )
                 found = confirm(before, behind, advice)

@@ -116,12 +116,12 @@ class Controller:
             try:
                 kept = self.kept.memory.begin(session.request, title)
                 session.kept = self.kept.memory.steps(kept)
-                diagnosis = session.diagnose(emit)
+                diagnosis = session.diagnose(emit, cancelled)
                 self.kept.memory.add(kept, session)
                 return Opened(session, diagnosis, kept)
             except BaseException as error:
                 session.close()
-                if isinstance(error, HermesError):
+                if isinstance(error, HermesError) and not cancelled():
                     self.kept.memory.forget(kept)
                 raise
 
@@ -170,8 +170,8 @@ class Controller:
         def done(diagnosis: Diagnosis) -> None:
             self.discuss(run.name, run.title, Opened(run.session, diagnosis, run.kept))
 
-        def act(emit: Emit, _: Cancelled) -> Diagnosis:
-            diagnosis = run.session.attach(paths, emit)
+        def act(emit: Emit, cancelled: Cancelled) -> Diagnosis:
+            diagnosis = run.session.attach(paths, emit, cancelled)
             self.kept.memory.add(run.kept, run.session)
             return diagnosis
 

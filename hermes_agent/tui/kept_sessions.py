@@ -65,7 +65,7 @@ class KeptSessions:
             try:
                 session.go_on(stored.turns, stored.records, stored.results)
                 session.kept = self.memory.steps(stored.id)
-                diagnosis = session.diagnose(emit)
+                diagnosis = session.diagnose(emit, cancelled)
                 self.memory.add(stored.id, session)
                 return Opened(session, diagnosis, stored.id)
             except BaseException:

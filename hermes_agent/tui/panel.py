@@ -43,7 +43,7 @@ HYPOTHESIS_STYLES = {
     "refuted": "$text-success",
     "untestable": MUTED,
 }
-BATCH_S = 0.05
+BATCH_S = 0.15  # between two drawings of the panel, each of which takes some 20 ms
 INDENT = "  "
 FINDINGS_CELLS = 36  # of the panel's 40 in chat.tcss, without its border, padding and scroll bar
 STATE_STYLES = {"done": "$text-success", "running": "$text-accent bold", "waiting": MUTED}

@@ -43,7 +43,7 @@ class ChatSession(Protocol):
 
     kept: Kept | None  # where the steps of a diagnosis are kept
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """Return the diagnosis of the run."""
 
     def ask(self, question: str, emit: Emit, cancelled: Cancelled) -> Answer:
@@ -66,7 +66,7 @@ class ChatSession(Protocol):
     ) -> None:
         """Continue a conversation that was kept."""
 
-    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+    def attach(self, paths: tuple[Path, ...], emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """Return the diagnosis with more sources of the same run."""
 
     def skip(self) -> None:

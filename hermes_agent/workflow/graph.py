@@ -25,7 +25,7 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
-from hermes_agent.model.diagnosis import NOT_LOOKED_UP
+from hermes_agent.model.diagnosis import NOT_LOOKED_UP, WantedSourceRecord
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
@@ -364,6 +364,7 @@ def _write(state: State, workspace: Workspace) -> Update:
             hypotheses=by_status(hypotheses),
             recalls={place: _recall_at(place, state, workspace) for place in range(len(state.get("recalls", [])))},
             routes=deep_looks.shown(state.get("routes", []), looks),
+            wanted=WantedSourceRecord.model_validate(wanted) if (wanted := state.get("wanted")) else None,
             comparison=comparison,
             baseline=baseline.run if baseline else None,
             notes=[*_untraced(workspace), *state.get("notes", [])],

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph.types import Command
 
+from hermes_agent.model.diagnosis import WantedSourceRecord
 from hermes_agent.model.events import Emit, SourceWanted
 from hermes_agent.workflow.graph import build, config
-from hermes_agent.workflow.way import Way
+from hermes_agent.workflow.way import Way, source_wanted
 from hermes_agent.workflow.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def run(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, Any]:
     graph = build(saver)
     known = None if saver is None else graph.get_state(bounds)
     given: Given = {"key": key, "interactive": question is not None}
-    if known is not None and known.tasks and known.values.get("key") == key:
+    if known is not None and known.values.get("key") == key and (known.tasks or _answer(way) is None):
         given = _go_on(workspace, way, [Path(path) for path in known.values.get("attached") or ()])
     elif known is not None and known.values and saver is not None:
         saver.delete_thread("one run" if kept is None else kept.session)
@@ -69,7 +70,7 @@ def _streamed(
             emit(chunk)
         elif "__interrupt__" in chunk:
             (asked,) = chunk["__interrupt__"]
-            wanted = _question(asked.value)
+            wanted = source_wanted(WantedSourceRecord.model_validate(asked.value))
         else:
             state = chunk
     return state, wanted
@@ -87,12 +88,6 @@ def _answer(way: Way) -> Command[Any] | None:
     if way.question is None or way.question.answer is None:
         return None
     return Command(resume=[str(path.absolute()) for path in way.question.answer])
-
-
-def _question(value: dict[str, Any]) -> SourceWanted:
-    ranks = tuple(value["ranks"])
-    question = f"Are there {value['source']} of this run? They would show whether it is {value['decides']}."
-    return SourceWanted(question, value["source"], ranks, value["decides"])
 
 
 def _saver(way: Way) -> BaseCheckpointSaver[str] | None:

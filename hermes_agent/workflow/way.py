@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from hermes_agent.llm.tool_loop import ResultStore
+    from hermes_agent.model.diagnosis import WantedSourceRecord
     from hermes_agent.model.request import Request
     from hermes_agent.sessions.store import SessionStore
+    from hermes_agent.workflow.own_process import OwnProcess
     from hermes_agent.workflow.workspace import Workspace
 
 
@@ -88,11 +90,23 @@ class Question:
     saver: BaseCheckpointSaver[str] | None = None  # its state, where no session keeps it
     key: str = ""
 
+    def about(self, key: str) -> None:
+        """Forget the diagnosis that waits where the files have changed since it was asked."""
+        if self.key != key:
+            self.workspace = self.saver = self.wanted = None
+
+
+def source_wanted(record: WantedSourceRecord) -> SourceWanted:
+    """The question for a source, in words."""
+    question = f"Are there {record.source} of this run? They would show whether it is {record.decides}."
+    return SourceWanted(question, record.source, tuple(record.ranks), record.decides)
+
 
 @dataclass(frozen=True)
 class Way:
-    """How a diagnosis is made: where its steps are kept, and what a person is asked."""
+    """How a diagnosis is made: where its steps are kept, what a person is asked, and in which process."""
 
     kept: Kept | None = None
     question: Question | None = None
     results: ResultStore | None = None  # takes what the tools gave
+    process: OwnProcess | None = None  # None: this one

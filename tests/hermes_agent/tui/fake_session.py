@@ -39,7 +39,7 @@ from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.conversation import turn_of
 from hermes_agent.session import Answer, Shown, Table
-from hermes_agent.tui.work import ChatSession, Openings
+from hermes_agent.tui.work import Cancelled, ChatSession, Openings
 from hermes_agent.workflow.way import Kept
 from tools.agent_tools.result import CitedFigure, Result
 from tools.errors import InputError, UsageError
@@ -243,7 +243,7 @@ class FakeSession:
     results: Mapping[str, str] = field(default_factory=dict)
     request: Request = field(default_factory=lambda: Request(paths=(Path("run"),)))
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """The hand-made diagnosis, with its events."""
         made = diagnosis()
         for event in [] if self.cached else first_half():
@@ -283,7 +283,7 @@ class FakeSession:
         """Notes that nothing is attached."""
         self.skipped = True
 
-    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+    def attach(self, paths: tuple[Path, ...], emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """The same diagnosis with one source more."""
         self.attached += paths
         emit(DiagnosisReady(diagnosis(), 0.5))

@@ -19,7 +19,7 @@ from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.conversation import PictureMessage
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolMessage
 from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, ResultScreen, TableScreen
-from hermes_agent.tui.work import Openings
+from hermes_agent.tui.work import Cancelled, Openings
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
 from tests.hermes_agent.tui.fake_session import HOSTILE, WAIT_S, FakeSession, hypotheses, openings
 from tools.errors import ExitCode, UsageError
@@ -397,8 +397,8 @@ async def test_a_url_is_opened_as_one_and_shown_without_its_password() -> None:
 @pytest.mark.parametrize("command", ["/steps", "/ranks"])
 async def test_a_table_that_only_a_trace_fills_is_not_opened_empty(command: str) -> None:
     class Untraced(FakeSession):
-        def diagnose(self, emit: Emit) -> Diagnosis:
-            return super().diagnose(emit).model_copy(update={"breakdown": []})
+        def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
+            return super().diagnose(emit, cancelled).model_copy(update={"breakdown": []})
 
     app = chat(Untraced())
     async with app.run_test(size=WIDE) as pilot:
@@ -592,13 +592,13 @@ async def test_hypotheses_are_in_the_panel_and_tool_calls_are_lines_that_open() 
     failed = ToolCallRecord(handle="R2", name="measure", seconds=0.0, size=9, by="model", error="there is no metric x")
 
     class Investigating(FakeSession):
-        def diagnose(self, emit: Emit) -> Diagnosis:
+        def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
             emit(ToolCalled(call))
             emit(ToolCalled(failed))
             for each in hypotheses():
                 emit(HypothesisJudged(each.model_copy(update={"status": "open"})))
                 emit(HypothesisJudged(each))
-            return super().diagnose(emit).model_copy(update={"hypotheses": hypotheses()})
+            return super().diagnose(emit, cancelled).model_copy(update={"hypotheses": hypotheses()})
 
     app = chat(Investigating())
     async with app.run_test(size=WIDE) as pilot:

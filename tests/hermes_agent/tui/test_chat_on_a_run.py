@@ -108,7 +108,6 @@ async def test_a_chat_that_was_killed_while_it_diagnosed_goes_on_after_the_last_
         assert "1. Heavy data transforms" in said(app)
         progress = app.controller.runs.current.progress
         assert len(progress.checks) == len(app.controller.diagnosis.checks)
-        assert Stage.WRITE in finished
         assert not {Stage.COARSE, Stage.INTER_OPERATOR, Stage.FAMILIES, Stage.EXPLAIN} & finished
         assert SessionStore(index_only).open(row.id).pending == ""
         assert SessionStore(index_only).open(row.id).records

@@ -16,6 +16,7 @@ from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.screens import SessionScreen
+from hermes_agent.tui.work import Cancelled
 from tests.hermes_agent.tui.driving import SMALL, WIDE, idle, said, typed
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession, openings
 
@@ -104,11 +105,11 @@ class Asking(FakeSession):
 
     asks: bool = field(default=True)
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """The diagnosis, which wants a log."""
         if self.asks:
             emit(SourceWanted("Is there a log of rank 1?", "the log of rank 1", (1,), "slow link or not"))
-        return super().diagnose(emit)
+        return super().diagnose(emit, cancelled)
 
 
 async def test_a_source_that_would_decide_is_asked_for_attached_or_skipped(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolLine
 from hermes_agent.tui.screens import EvidenceScreen, ResultScreen
-from hermes_agent.tui.work import ChatSession
+from hermes_agent.tui.work import Cancelled, ChatSession
 from tests.hermes_agent.tui.driving import WIDE, idle, said, typed
 from tests.hermes_agent.tui.fake_session import FakeSession, openings
 
@@ -32,10 +32,10 @@ class OwnFigures(FakeSession):
 
     e2_ms: float = 0.0
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """The diagnosis, for which a tool was called."""
         emit(ToolCalled(ToolCallRecord(handle="R1", name=f"tool_{self.e2_ms:.0f}", seconds=0.1, size=10)))
-        return super().diagnose(emit)
+        return super().diagnose(emit, cancelled)
 
     def show(self, identifier: str) -> Shown:
         """The record with the run's own figure."""

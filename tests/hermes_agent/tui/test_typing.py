@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit
 from hermes_agent.tui.messages import ASCII, UNICODE
 from hermes_agent.tui.screens import Table
+from hermes_agent.tui.work import Cancelled
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
 
@@ -24,13 +25,13 @@ LONGEST_S = 60.0  # then the test fails instead of waiting on
 class Busy(FakeSession):
     """Keeps its thread busy with Python code until it is let go."""
 
-    def diagnose(self, emit: Emit) -> Diagnosis:
+    def diagnose(self, emit: Emit, cancelled: Cancelled) -> Diagnosis:
         """The diagnosis, after the work."""
         self.half_way.set()
         ends = time.monotonic() + 30.0
         while not self.go.is_set() and time.monotonic() < ends:
             sum(range(2000))
-        return super().diagnose(emit)
+        return super().diagnose(emit, cancelled)
 
 
 async def test_keys_arrive_in_order_while_a_job_works() -> None:

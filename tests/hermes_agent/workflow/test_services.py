@@ -15,10 +15,11 @@ DIAGNOSE = """
 import sys
 from pathlib import Path
 from hermes_agent.model.request import Request
-from hermes_agent.workflow import diagnose
+from hermes_agent.workflow import execution
+from hermes_agent.workflow.diagnose import diagnose
 if "another version" in sys.argv:
-    diagnose.UNTRACED = {}  # as if LangGraph called functions that the stand-ins do not have
-result = diagnose.diagnose(Request((Path(sys.argv[1]),)), lambda _: None)
+    execution.UNTRACED = {}  # as if LangGraph called functions that the stand-ins do not have
+result = diagnose(Request((Path(sys.argv[1]),)), lambda _: None)
 assert result.causes[0].cause == "slow_data_processing", result.causes
 assert result.cases, result.notes
 print(*sys.modules)
