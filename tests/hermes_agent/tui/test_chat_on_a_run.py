@@ -16,6 +16,7 @@ from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.locations.places import RunUrl
 from hermes_agent.model.events import Stage, StageFinished, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.questions.material import never
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
@@ -28,7 +29,7 @@ def test_a_run_at_a_url_is_copied_when_it_is_opened(own_cache: Path) -> None:
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     ways = openings(Request(paths=(), cache_dir=own_cache), Settings(cache_dir=own_cache))
     session = ways.path((RunUrl(f"file://{demo_run()}"),))
-    assert session.diagnose(ignore).causes[0].ranks == [1]
+    assert session.diagnose(ignore, never).causes[0].ranks == [1]
     assert len([path for path in (own_cache / "fetched").iterdir() if path.is_dir()]) == 1
     session.close()
 

@@ -56,9 +56,9 @@ def gone(children: list[psutil.Process]) -> bool:
 def test_diagnosis_events_and_results_are_those_of_this_process(own_cache: Path, process: OwnProcess) -> None:
     here, there = list[Event](), list[Event]()
     kept_here, kept_there = ResultStore(), ResultStore()
-    for store in (kept_here, kept_there):
-        store.restore({"R1": "of a question before"})
-        store.number_after(["R4"])
+    for each in (kept_here, kept_there):
+        each.restore({"R1": "of a question before"})
+        each.number_after(["R4"])
     expected = diagnose(fresh(own_cache), here.append, results=kept_here)
     shutil.rmtree(own_cache / "diagnoses")
     store = SessionStore(own_cache)
