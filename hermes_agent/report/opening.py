@@ -53,8 +53,11 @@ def _of_output(profile: Profile) -> list[Sentence]:
 
     Nobody can say what a slow path costs, so it is no cause with a saving.
     """
-    timed_out, network = (check_of(profile, f"communication.{name}") for name in ("timeouts", "library_log"))
+    asked = ("timeouts", "flight_recorder", "library_log")
+    timed_out, flight, network = (check_of(profile, f"communication.{name}") for name in asked)
     said = [] if timed_out is None else list(timed_out.support)
+    if flight is not None:
+        said += [*(finding.claim for finding in flight.findings), *flight.support]
     if network is not None:
         said += [finding.claim for finding in network.findings]
         said += [] if profile.measured else network.support

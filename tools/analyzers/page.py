@@ -21,6 +21,7 @@ FROM_RECORDS = {
     "host": "; monitor records suffice",
     "output": "; the job's output suffices",
     "tables": "; an Ascend profiler's tables suffice",
+    "collectives": "; dumps of the flight recorder, NCCL Inspector or NCCL RAS suffice",
 }
 
 

@@ -13,6 +13,7 @@ from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
+from tools.metrics.recorded.collective_calls import hang, seen_to_last
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.coarse import WHOLE_FILES, capture_of
@@ -125,6 +126,7 @@ FLIGHT_RECORDER = (
     "the flight recorder of all ranks (`TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1`), "
     "and `py-spy dump --pid PID` on the rank that is missing while it hangs"
 )
+STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` on these ranks while they hang"
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
@@ -224,6 +226,8 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
+    if (waiting := _of_collectives(profile)) is not None:
+        return waiting
     if profile.run.job_log is not None and profile.run.job_log.timeouts:
         return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
     if not profile.measured and not profile.run.cut and profile.run.job_log is None:
@@ -236,6 +240,24 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return Judgement("inconclusive", why, capture_of(profile))
     why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
+
+
+def _of_collectives(profile: Profile) -> Judgement | None:
+    """The verdict by the flight recorder; None where no rank waits in its dumps, or none were read."""
+    if profile.run.collectives is None or profile.run.collectives.flight is None or not hang(profile).waiting:
+        return None
+    found = hang(profile)
+    if found.mismatches:
+        return Judgement("problem", "the ranks of a group called different collectives, which never end")
+    if found.holding_up and seen_to_last(profile):
+        return Judgement(
+            "problem", "a collective waits for ranks that the flight recorder shows, for its whole time-out"
+        )
+    if found.holding_up:
+        why = "the flight recorder shows who is waited for, and its dumps do not show for how long"
+        return Judgement("inconclusive", why, STACKS)
+    why = "collectives have not ended, and the dumps of the flight recorder do not show which rank holds them up"
+    return Judgement("inconclusive", why, STACKS if found.entered or found.each_other else FLIGHT_RECORDER)
 
 
 def outside_steps_rank(profile: Profile) -> int | None:

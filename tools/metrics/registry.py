@@ -39,7 +39,17 @@ from tools.metrics.host import (
     value_reads,
 )
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
-from tools.metrics.recorded import ascend, collector, job_log, operations, own_time, samples, saves, series
+from tools.metrics.recorded import (
+    ascend,
+    collective_calls,
+    collector,
+    job_log,
+    operations,
+    own_time,
+    samples,
+    saves,
+    series,
+)
 from tools.run.model import JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
@@ -104,7 +114,7 @@ MODULES = (
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
-    *(ascend, collector, job_log, operations, own_time, samples, saves, series),
+    *(ascend, collective_calls, collector, job_log, operations, own_time, samples, saves, series),
 )
 
 

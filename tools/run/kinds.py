@@ -27,6 +27,9 @@ JOB_LOG_FORMAT = "job log"
 ASCEND_FORMAT = "ascend tables"
 COUNTER_FORMAT = "utilization samples"
 OPERATIONS_FORMAT = "step operations"
+FLIGHT_FORMAT = "flight recorder"
+INSPECTOR_FORMAT = "NCCL Inspector"
+RAS_FORMAT = "NCCL RAS"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

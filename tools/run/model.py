@@ -11,6 +11,7 @@ import pandas as pd
 
 from tools.errors import CutError, UsageError
 from tools.run.ascend import AscendTables
+from tools.run.collective_records import CollectiveRecords
 from tools.run.counters import CounterRecords
 from tools.run.events import EventTable
 from tools.run.job_log import JobLog
@@ -160,6 +161,7 @@ class Run:
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
     job_log: JobLog | None = None  # of the job's own output
     ascend: AscendTables | None = None  # of an Ascend profiler's folders
+    collectives: CollectiveRecords | None = None  # of a flight recorder, NCCL Inspector, NCCL RAS
     counters: CounterRecords | None = None  # sampled by nvidia-smi, sar and their like, trackers, exporters
     operations: StepOperations | None = None  # of a straggler study's table
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.run.collective_records import joined_collectives
 from tools.run.counters import joined_counters
 from tools.sources.decompress import Readable
 from tools.sources.options import LoadOptions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tools.run.ascend import AscendTables
+    from tools.run.collective_records import CollectiveRecords
     from tools.run.counters import CounterRecords
     from tools.run.job_log import JobLog
     from tools.run.model import Source
@@ -60,6 +62,7 @@ class Contribution:
     ascend: AscendTables | None = None
     counters: CounterRecords | None = None
     operations: StepOperations | None = None
+    collectives: CollectiveRecords | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -73,6 +76,7 @@ class Contribution:
             ascend=other.ascend if self.ascend is None else self.ascend,
             counters=joined_counters(self.counters, other.counters),
             operations=other.operations if self.operations is None else self.operations,
+            collectives=joined_collectives(self.collectives, other.collectives),
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),

@@ -144,6 +144,7 @@ def _run(
         ascend=records.ascend,
         counters=records.counters,
         operations=records.operations,
+        collectives=records.collectives,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -162,6 +163,7 @@ def _untraced(
         read.ascend,
         read.counters,
         read.operations,
+        read.collectives,
     )
     if all(each is None for each in parts):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
@@ -171,6 +173,8 @@ def _untraced(
         )
     sizes = set() if read.records is None else {each.world_size for each in read.records.ranks}
     sizes |= set() if read.ascend is None or read.ascend.world_size is None else {read.ascend.world_size}
+    if read.collectives is not None and read.collectives.flight is not None:
+        sizes |= {read.collectives.flight.world_size} - {None}
     stated = Layout() if read.job_log is None else layout_of(read.job_log)
     if read.operations is not None:
         sizes_of = read.operations
@@ -187,6 +191,7 @@ def _untraced(
         ascend=read.ascend,
         counters=read.counters,
         operations=read.operations,
+        collectives=read.collectives,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from tools.sources.ascend.source import ASCEND_DATABASE, ASCEND_TABLES
 from tools.sources.decompress import Readable, beginning, opened
 from tools.sources.environment import ENVIRONMENT
+from tools.sources.flight_recorder.source import FLIGHT_RECORDER
 from tools.sources.formats import RecordFormat, TraceFormat
 from tools.sources.jax.source import XPLANE
 from tools.sources.job_log.source import JOB_LOG
@@ -17,7 +18,10 @@ from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
-RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS)
+RECORDS: tuple[RecordFormat, ...] = (
+    *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
+    *(FLIGHT_RECORDER,),
+)
 START_BYTES = 64
 
 
