@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from tools.run.records import SAMPLE_FIELDS
 
 STEPS = 3
 START_NS = 1_700_000_000_000_000_000
+_TENSORS: Mapping[str, object] = {"sizes": [[4, 2]], "dtypes": ["Float"]}
 SLICE_EVENTS = 12  # of each category of a real trace
 PLANNERS_PAGE = ROOT / "docs" / "planners.md"
 EXAMPLE = re.compile(r"```json\n(.*?)```", re.S)
@@ -186,6 +188,30 @@ def step_operations() -> bytes:
     file = BytesIO()
     pd.DataFrame(rows).to_parquet(file, index=False)
     return file.getvalue()
+
+
+def flight_dumps() -> list[bytes]:
+    """A dump of a flight recorder with a collective that has not ended and a send, pickled and as JSON."""
+    common: dict[str, object] = {"pg_id": 0, "process_group": ("0", "default_pg"), "timeout_ms": 600_000}
+    sizes = {f"{side}_{what}": each for side in ("input", "output") for what, each in _TENSORS.items()}
+    calls = [
+        ("nccl:all_reduce", "completed", 1, False),
+        ("nccl:send 0->1", "started", 1, True),
+        ("nccl:_all_gather_base", "scheduled", 2, False),
+    ]
+    entries = [
+        {
+            **common,
+            **sizes,
+            **{"record_id": at, "profiling_name": name, "state": state, "collective_seq_id": sequence},
+            **{"time_created_ns": START_NS + at, "time_discovered_completed_ns": None, "is_p2p": p2p},
+        }
+        for at, (name, state, sequence, p2p) in enumerate(calls)
+    ]
+    last = {f"last_{name}_collective": at for name, at in (("enqueued", 2), ("started", -1), ("completed", 1))}
+    groups = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}
+    dump = {"version": "2.9", "pg_config": groups, "pg_status": {"0": last}, "entries": entries}
+    return [pickle.dumps(dump, protocol=2), json.dumps(dump).encode()]
 
 
 def job_log() -> bytes:

@@ -19,6 +19,7 @@ from tools.run.packing import DamagedError, read_header, unpack
 from tools.sources.ascend.source import ASCEND_TABLES
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import packed
+from tools.sources.flight_recorder.source import FLIGHT_RECORDER
 from tools.sources.formats import Anchor, FolderFiles, RecordFormat
 from tools.sources.job_log.source import JOB_LOG
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
@@ -176,6 +177,7 @@ TARGETS = (
         "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01
     ),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
+    Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

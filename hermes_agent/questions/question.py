@@ -140,7 +140,7 @@ class Unrecorded:
 
     words: str
     text: str
-    check: str = ""  # which may have found it after all
+    checks: tuple[str, ...] = ()  # which may have found it after all
     from_log: str = ""  # the sentence where the run's own output was read
 
 

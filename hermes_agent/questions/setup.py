@@ -94,9 +94,7 @@ def not_recorded(discussion: Discussion, question: Question) -> str | None:
     if entry is None:
         return None
     checks = discussion.diagnosis.checks
-    found = [
-        text for check in checks if check.analyzer == entry.check and check.status == "found" for text in check.text
-    ]
+    found = [text for each in checks if each.analyzer in entry.checks and each.status == "found" for text in each.text]
     if found:
         return paragraph(found)
     log = discussion.profile().run.job_log

@@ -230,6 +230,8 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return waiting
     if profile.run.job_log is not None and profile.run.job_log.timeouts:
         return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
+    if not profile.measured and not profile.run.cut and profile.run.collectives is not None:
+        return Judgement("inconclusive", "no trace was read, and records of collectives hold no steps", STEP_LINES)
     if not profile.measured and not profile.run.cut and profile.run.job_log is None:
         return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     if not profile.measured and not profile.run.cut:
@@ -250,9 +252,7 @@ def _of_collectives(profile: Profile) -> Judgement | None:
     if found.mismatches:
         return Judgement("problem", "the ranks of a group called different collectives, which never end")
     if found.holding_up and seen_to_last(profile):
-        return Judgement(
-            "problem", "a collective waits for ranks that the flight recorder shows, for its whole time-out"
-        )
+        return Judgement("problem", "a collective timed out, and the flight recorder shows who holds it up")
     if found.holding_up:
         why = "the flight recorder shows who is waited for, and its dumps do not show for how long"
         return Judgement("inconclusive", why, STACKS)

@@ -106,7 +106,8 @@ class Hang:
     def holding_up(self) -> tuple[int, ...]:
         """The ranks to look at first."""
         odd = {rank for each in self.mismatches for rank in each.odd_ranks}
-        return tuple(sorted(odd | {each.rank for each in (*self.missing, *self.stalled)}))
+        stalled = {each.rank for each in self.stalled}
+        return tuple(sorted(odd | stalled | {each.rank for each in self.missing}))
 
 
 @dataclass
@@ -204,21 +205,18 @@ def _difference(text: str) -> Difference:
 def _moments(calls: pd.DataFrame, progress: pd.DataFrame) -> DumpMoments | None:
     """Two ranks of which one has finished what the other had not called, of collectives that all must enter."""
     known = progress[progress["enqueued"].notna()]
-    if known.empty or not known["completed"].notna().any():
-        return None
-    ended = known.loc[known.groupby("group")["completed"].idxmax().dropna()].set_index("group")
+    ended = known[known["completed"].notna()].sort_values("completed").drop_duplicates("group", keep="last")
+    ended = ended.set_index("group")
     seen = known.merge(ended[["rank", "completed"]], left_on="group", right_index=True, suffixes=("", "_most"))
     early = seen[seen["enqueued"] < seen["completed_most"]]
-    for row in early.itertuples():
-        between = calls[
-            (calls["group"] == row.group)
-            & ~calls["p2p"]
-            & (calls["sequence"] > row.enqueued)
-            & (calls["sequence"] <= row.completed_most)
-        ]
-        remembered = between["sequence"].nunique() == row.completed_most - row.enqueued
+    columns = ["group", "enqueued", "completed_most", "rank", "rank_most"]
+    distinct = early.drop_duplicates(columns[:3])[columns].astype("int64")
+    for group, called, finished, rank, other in distinct.to_numpy().tolist():
+        own = calls[(calls["group"] == group) & ~calls["p2p"]]
+        between = own[(own["sequence"] > called) & (own["sequence"] <= finished)]
+        remembered = between["sequence"].nunique() == finished - called
         if not remembered or between["operation"].isin(SYMMETRIC).any():
-            return DumpMoments(int(str(row.rank)), int(str(row.rank_most)))
+            return DumpMoments(rank, other)
     return None
 
 
@@ -298,8 +296,8 @@ def _entered(records: FlightRecords, pending: pd.DataFrame) -> tuple[Entered, ..
     """Collectives that are the first to wait in for every rank of their group."""
     heads = pending.sort_values("record").groupby("rank").head(1)
     found = []
-    for (group, _), rows in heads[~heads["p2p"]].groupby(KEY):
-        members = records.groups[int(group)].ranks
+    for _, rows in heads[~heads["p2p"]].groupby(KEY):
+        members = records.groups[int(rows["group"].iloc[0])].ranks
         if members and set(rows["rank"]) == set(members):
             started = rows[rows["state"] == CallState.STARTED]["rank"]
             others = rows[rows["state"] == CallState.SCHEDULED]["rank"]

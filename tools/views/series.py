@@ -172,8 +172,8 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
         run.ascend,
         run.counters,
         run.operations,
-    )
         run.collectives,
+    )
     other = any(each is not None for each in parts)
     if not run.ranks and not run.cut and not other and series_of(run) is None:
         few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"

@@ -1,4 +1,7 @@
-"""By the dumps of PyTorch's flight recorder: which rank holds up the others, and do all call the same collectives?"""
+"""By the dumps of PyTorch's flight recorder: which rank holds up the others, and do all call the same collectives?
+
+The check declares no causes: dumps in which nothing waits do not rule out that a rank is slow.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,6 @@ RUNNING = "A running job looks the same where all ranks write their dumps within
 
 @check(
     *("communication.flight_recorder", "Unfinished collectives", "Which rank holds up collectives that do not end?"),
-    causes=("straggler", "slow_device"),
     from_records="collectives",
 )
 def flight_recorder(profile: Profile) -> Check | None:

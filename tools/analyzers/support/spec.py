@@ -20,6 +20,7 @@ CUT = "the trace is cut: whole threads, streams or kinds of events may be missin
 Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
 Stage = Literal["coarse", "inter_operator", "family"]
 Records = Literal["", "steps", "host", "output", "tables", "collectives"]
+WITHOUT_STEPS: tuple[Records, ...] = ("output", "tables", "collectives")
 Question = Callable[[Profile], Check | Finding | None]
 
 
@@ -39,7 +40,8 @@ class CheckSpec:
 
     ``mechanisms`` are those that this check looks for by itself. ``from_records`` says what monitor records or step
     logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide; ``output``: the job's
-    own output answers, ``tables``: those of a profiler answer, ``collectives``: their own records answer, with or without steps.
+    own output answers, ``tables``: those of a profiler answer, ``collectives``: what these recorded themselves answers,
+    with or without steps.
     """
 
     name: str
@@ -59,11 +61,7 @@ class CheckSpec:
 
     def answer(self, profile: Profile) -> Check | None:
         """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
-        needs = (
-            self.every_need
-            if profile.measured or self.from_records in ("output", "tables", "collectives")
-            else (Need.TRACE,)
-        )
+        needs = self.every_need if profile.measured or self.from_records in WITHOUT_STEPS else (Need.TRACE,)
         missing = next((gap for need in needs if (gap := _gap(profile, need))), None)
         if missing is not None:
             return replace(cannot_answer(*missing), name=self.name)

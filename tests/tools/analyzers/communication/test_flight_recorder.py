@@ -1,0 +1,106 @@
+"""What the dumps of a flight recorder answer: the ranks to look at, a verdict where a time-out is shown, else none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.flight_dumps import Made, done, dump, write
+from tools.analyzers.registry import check_of
+from tools.findings import Check
+from tools.judgement.ranking import ranking
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+WAITING = Made(state="scheduled")
+WATCHDOG = (
+    "[rank0]:[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600013 milliseconds\n"
+)
+
+
+def profile_of(folder: Path, calls: Mapping[int, Sequence[Made]], world: int) -> Profile:
+    dumps = {rank: dump(each, {"0": range(world)}) for rank, each in calls.items()}
+    return Profile(load_run([write(folder, dumps)]))
+
+
+def answer(profile: Profile) -> Check:
+    found = check_of(profile, "communication.flight_recorder")
+    assert found is not None
+    return found
+
+
+def test_the_missing_rank_is_a_straggler_with_the_calls_that_it_lacks(tmp_path: Path) -> None:
+    calls = {rank: [*done(5), WAITING, WAITING] for rank in (0, 1, 3)} | {2: done(5)}
+    profile = profile_of(tmp_path, calls, 4)
+    (finding,) = answer(profile).findings
+    assert (finding.cause, finding.ranks) == ("straggler", (2,))
+    assert finding.claim.names == ("all_reduce", "6", "group_0 0")
+    assert [fact.value for fact in finding.claim.facts] == [3.0]
+    (behind,) = finding.details[0].facts
+    assert (behind.value, behind.ranks) == (2.0, (2,))
+    assert behind.selector == "3 dumps"
+    assert any("running job" in each.template for each in finding.against)
+    judged = ranking(profile)
+    assert judged.verdict == "inconclusive"
+    assert "py-spy" in judged.needs
+
+
+def test_with_a_time_out_in_the_output_the_verdict_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(WATCHDOG)
+    profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: done(5)}, 2)
+    (finding,) = answer(profile).findings
+    assert finding.confidence > 0.8
+    assert not any("running job" in each.template for each in finding.against)
+    assert ranking(profile).verdict == "problem"
+
+
+def test_a_rank_on_which_nothing_ends_points_at_its_device(tmp_path: Path) -> None:
+    calls = {rank: [*done(5), WAITING] for rank in (0, 1)} | {2: [*done(3), WAITING, WAITING, WAITING]}
+    (finding,) = answer(profile_of(tmp_path, calls, 3)).findings
+    assert (finding.cause, finding.mechanism, finding.ranks) == ("slow_device", "faulty_device", (2,))
+    assert [fact.value for fact in finding.details[0].facts] == [2.0]
+
+
+def test_calls_that_do_not_match_are_a_problem_without_a_cause_of_slowness(tmp_path: Path) -> None:
+    calls = {rank: [*done(2), WAITING] for rank in (0, 1, 3)} | {2: [*done(2), Made("broadcast", "scheduled")]}
+    profile = profile_of(tmp_path, calls, 4)
+    check = answer(profile)
+    assert check.findings == ()
+    assert "Look at rank 2 first." in check.support[0].template
+    assert check.support[0].names == ("group_0", "3", "broadcast", "all_reduce")
+    assert ranking(profile).verdict == "problem"
+
+
+@pytest.mark.parametrize(
+    ("calls", "world", "reason"),
+    [
+        ({0: [*done(40), WAITING], 1: [*done(19), WAITING]}, 2, "different moments: rank 0"),
+        ({0: [*done(5), WAITING], 1: [*done(5), WAITING]}, 3, "no dump shows what rank 2 called"),
+        ({0: done(5), 1: done(5)}, 3, "in no dump a collective waits, and rank 2 left none"),
+    ],
+)
+def test_where_the_dumps_do_not_show_it_nobody_is_blamed(
+    tmp_path: Path, calls: dict[int, list[Made]], world: int, reason: str
+) -> None:
+    profile = profile_of(tmp_path, calls, world)
+    check = answer(profile)
+    assert check.status == "cannot_answer"
+    assert reason in check.reason
+    assert ranking(profile).verdict == "inconclusive"
+
+
+def test_dumps_of_all_ranks_in_which_all_has_ended_are_clean_and_not_healthy(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, {rank: done(5) for rank in range(2)}, 2)
+    assert answer(profile).status == "clean"
+    assert ranking(profile).verdict == "inconclusive"
+
+
+def test_a_collective_that_all_have_entered_is_described_and_nobody_is_blamed(tmp_path: Path) -> None:
+    calls = {0: [*done(4), Made(state="started")], 1: [*done(4), WAITING]}
+    check = answer(profile_of(tmp_path, calls, 2))
+    assert check.status == "found"
+    assert check.findings == ()
+    assert "runs on rank 0 and has not started on rank 1" in check.support[1].template
