@@ -61,6 +61,7 @@ def diagnose(
         steps=steps,
         ranks=tuple(ranks),
         thresholds=chosen.thresholds,
+        log_pattern=chosen.log_pattern or "",
         cache_dir=cache_dir,
         private_cases=chosen.cases.private_dir,
         embedding=chosen.embedding(os.environ, Redactor().mask),

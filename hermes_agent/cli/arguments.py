@@ -53,6 +53,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser, *, baseline: bool =
         parser.add_argument("--baseline", action="append", default=[], type=place, metavar="RUN", help=help_text)
     parser.add_argument("--steps", metavar="A:B", type=step_range, help="only the steps A to B, inclusive")
     parser.add_argument("--ranks", metavar="R[,R...]", type=rank_numbers, default=(), help="only these ranks")
+    help_text = "how step lines of a log look that no known program prints, with groups such as (?P<step>...)"
+    parser.add_argument("--log-pattern", metavar="PATTERN", default="", help=help_text)
     parser.add_argument("--no-cache", action="store_true", help="do not use or write the cache")
 
 
@@ -139,12 +141,14 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     from hermes_agent.model.request import Request
 
     cache_dir = None if args.no_cache else chosen.cache_dir
+    log_pattern = log_pattern_of(args, chosen)
     return Request(
-        paths=tuple(_read_from(each, cache_dir) for each in args.run_paths),
+        paths=tuple(_read_from(each, cache_dir, log_pattern) for each in args.run_paths),
         baseline=tuple(local(each, cache_dir) for each in getattr(args, "baseline", ())),
         steps=args.steps,
         ranks=args.ranks,
         thresholds=chosen.thresholds,
+        log_pattern=log_pattern,
         cache_dir=cache_dir,
         summaries=getattr(args, "summaries", ""),
         dask=getattr(args, "dask", ""),
@@ -153,13 +157,23 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     )
 
 
-def _read_from(where: Place, cache_dir: Path | None) -> Path:
+def log_pattern_of(args: argparse.Namespace, chosen: Settings) -> str:
+    """Return how step lines of a log look by option or settings; UsageError where that is no pattern."""
+    text = getattr(args, "log_pattern", "") or chosen.log_pattern or ""
+    if text:
+        from tools.sources.job_log.given_pattern import GivenPattern
+
+        GivenPattern(text)
+    return text
+
+
+def _read_from(where: Place, cache_dir: Path | None, log_pattern: str) -> Path:
     """A run's path; of ``-`` the folder with what standard input holds."""
     if where != PASTED:
         return local(where, cache_dir)
     from hermes_agent.locations.paste import pasted, standard_input
 
-    return pasted(standard_input(), cache_dir)
+    return pasted(standard_input(), cache_dir, log_pattern)
 
 
 def profile_of(request: Request) -> Profile:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_selection_arguments, log_pattern_of, request_of, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
 from hermes_agent.evidence.printable import printable
 from hermes_agent.locations.places import PASTED, URL, Place, place
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
         text = standard_input()
         question = question or question_in(text) or UNASKED
-        args.run_paths = [pasted(text, None if args.no_cache else chosen.cache_dir)]
+        cache_dir = None if args.no_cache else chosen.cache_dir
+        args.run_paths = [pasted(text, cache_dir, log_pattern_of(args, chosen))]
     questions = [question] if question else _lines(sys.stdin.read(QUESTION_CHARS))
     if not questions:
         raise UsageError("there is no question; write it after the run or send it to standard input")

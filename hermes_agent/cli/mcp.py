@@ -75,6 +75,7 @@ def _runs(allowed: list[Path]) -> OpenRuns:
     base = Request(
         paths=(),
         thresholds=chosen.thresholds,
+        log_pattern=chosen.log_pattern or "",
         cache_dir=chosen.cache_dir,
         private_cases=chosen.cases.private_dir,
         embedding=embedding(chosen),

@@ -137,6 +137,7 @@ def _serve(args: argparse.Namespace, chosen: Settings, found: Credentials, watch
     base = Request(
         paths=(),
         thresholds=chosen.thresholds,
+        log_pattern=chosen.log_pattern or "",
         cache_dir=chosen.cache_dir,
         private_cases=chosen.cases.private_dir,
         embedding=embedding(chosen),

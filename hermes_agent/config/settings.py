@@ -143,6 +143,10 @@ class Settings(_Section):
     redact: bool | None = _described(
         "mask host names, user names, paths and addresses before anything is sent; unless set, for remote endpoints"
     )
+    log_pattern: str | None = _described(
+        "how step lines of a job's output look where no known program prints them: an RE2 expression with the groups "
+        "`step`, `time`, `time_s`, `time_ms`, `samples`, `tokens`"
+    )
     thresholds: dict[str, Finite] = Field(
         {}, description="overrides of `tools/knowledge/thresholds.yaml` by name, which gives unit, reason and source"
     )

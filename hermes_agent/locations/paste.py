@@ -40,18 +40,18 @@ def question_in(data: bytes) -> str:
     return next((each for each in asked if each.endswith(("?", "？")) and " " in each), "")
 
 
-def pasted(data: bytes, cache_dir: Path | None) -> Path:
+def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
     """Return the folder with the parts of the text; InputError where no reader knows any of them."""
-    from tools.sources.registry import RECORDS
+    from tools.sources.registry import record_formats
 
-    folder = new_folder(cache_dir)
+    folder, formats = new_folder(cache_dir), record_formats(log_pattern)
     known = False
     try:
         for name, part in zip((LOG, TABLES), taken_apart(data), strict=True):
             if not part.strip():
                 continue
             (folder / name).write_bytes(part)
-            known |= any(each.recognises is not None and each.recognises(folder / name) for each in RECORDS)
+            known |= any(each.recognises is not None and each.recognises(folder / name) for each in formats)
         if not known:
             raise InputError(
                 "the pasted text holds nothing that a reader knows; paste lines with step times, NCCL or watchdog "

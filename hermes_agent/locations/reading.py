@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def screener_of(request: Request) -> Screener:
     """Return how the runs of a request are read."""
-    options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
+    options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers, log_pattern=request.log_pattern)
     executor = None
     if request.dask:
         from hermes_agent.locations.cluster import executor_for

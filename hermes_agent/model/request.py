@@ -24,3 +24,4 @@ class Request:
     dask: str = ""  # scheduler whose workers make the summaries, "local" for a cluster of this machine; "": processes
     private_cases: Path | None = None  # a team's own cases, recalled with the public ones
     embedding: EmbeddingChoice = HASHED  # by which recall compares texts
+    log_pattern: str = ""  # how step lines of the job's output look; "": as known programs print them

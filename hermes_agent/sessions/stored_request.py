@@ -18,6 +18,7 @@ class StoredRequest(Record):
     steps: tuple[int, int] | None = None
     ranks: list[int] = Field(default_factory=list)
     thresholds: dict[str, float] = Field(default_factory=dict)
+    log_pattern: str = ""
 
     @classmethod
     def of(cls, request: Request) -> StoredRequest:
@@ -28,6 +29,7 @@ class StoredRequest(Record):
             steps=request.steps,
             ranks=list(request.ranks),
             thresholds=dict(request.thresholds),
+            log_pattern=request.log_pattern,
         )
 
     def request(self, cache_dir: Path) -> Request:
@@ -38,5 +40,6 @@ class StoredRequest(Record):
             steps=self.steps,
             ranks=tuple(self.ranks),
             thresholds=dict(self.thresholds),
+            log_pattern=self.log_pattern,
             cache_dir=cache_dir,
         )

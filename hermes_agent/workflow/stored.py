@@ -19,6 +19,7 @@ from tools.leftovers import write_whole
 from tools.sources.digest import digest
 from tools.sources.inventory import take_inventory
 from tools.sources.options import Limits
+from tools.sources.registry import record_formats
 
 CODE = ("tools", "hermes_agent", "case_library")
 KEPT = 256  # stored diagnoses; the oldest go first
@@ -27,8 +28,9 @@ KEPT = 256  # stored diagnoses; the oldest go first
 def key(request: Request) -> str:
     """Names everything a diagnosis depends on: the files' content, the request, the code and the case library."""
     parts: list[object] = [
-        _contents(request.paths, request.cache_dir),
-        _contents(request.baseline, request.cache_dir),
+        _contents(request.paths, request),
+        _contents(request.baseline, request),
+        request.log_pattern,
         request.steps,
         request.ranks,
         sorted(request.thresholds.items()),
@@ -57,12 +59,12 @@ def _own_cases(folder: Path | None) -> list[object]:
         return [str(folder)]
 
 
-def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
+def _contents(paths: tuple[Path, ...], request: Request) -> list[object]:
     """The files as they will be named and their content, and what the report will say was passed over."""
     if not paths:
         return []
-    found = take_inventory(paths, Limits())
-    return [[(str(path), _digest(path, cache_dir)) for path in found.files], found.notes]
+    found = take_inventory(paths, Limits(), record_formats(request.log_pattern))
+    return [[(str(path), _digest(path, request.cache_dir)) for path in found.files], found.notes]
 
 
 def _digest(path: Path, cache_dir: Path | None) -> str:
@@ -117,6 +119,7 @@ def remember(cache_dir: Path, name: str, request: Request) -> None:
         "baseline": [str(path.resolve()) for path in request.baseline],
         "steps": request.steps,
         "ranks": request.ranks,
+        "log_pattern": request.log_pattern,
         "summaries": request.summaries and _absolute(request.summaries),
     }
     write_whole(latest_path(cache_dir), [json.dumps(latest).encode()])
@@ -134,6 +137,7 @@ def latest(cache_dir: Path) -> tuple[str, Request] | None:
             ranks=tuple(int(rank) for rank in stored["ranks"]),
             summaries=str(stored.get("summaries", "")),
             cache_dir=cache_dir,
+            log_pattern=str(stored.get("log_pattern", "")),
         )
         return str(stored["key"]), request
     except (OSError, ValueError, KeyError, TypeError, IndexError):

@@ -44,6 +44,7 @@ from tools.metrics.recorded import (
     collective_calls,
     collector,
     job_log,
+    job_tables,
     operations,
     own_time,
     samples,
@@ -114,7 +115,7 @@ MODULES = (
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
-    *(ascend, collective_calls, collector, job_log, operations, own_time, samples, saves, series),
+    *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 
 

@@ -32,7 +32,7 @@ ACTION_COLUMNS = {
 # smoothed rate of a progress bar, or the difference of the time stamps of two lines.
 StepTime = Literal["step", "mean", "smoothed", "stamps"]
 WarningKind = Literal[
-    "allocator_flush", "fp16_overflow", "recompile_limit", "few_loader_workers", "accumulation_warning"
+    "allocator_flush", "fp16_overflow", "recompile_limit", "few_loader_workers", "accumulation_warning", "out_of_memory"
 ]
 
 

@@ -30,7 +30,7 @@ from tools.sources.ranks import (
     parts_of,
     sources,
 )
-from tools.sources.registry import RECORDS
+from tools.sources.registry import RECORDS, record_formats
 from tools.sources.trace_file import TraceFacts, TraceFile
 
 __all__ = ["LoadOptions", "Progress", "load_run"]
@@ -43,12 +43,13 @@ def load_run(
     paths: Sequence[Path],
     options: LoadOptions = DEFAULT_OPTIONS,
     progress: Progress | None = None,
-    formats: Sequence[RecordFormat] = RECORDS,
+    formats: Sequence[RecordFormat] | None = None,
 ) -> Run:
     """Read the traces at the paths (files or folders) into one run, or the records alone where no trace was made.
 
     A file that cannot be used is left out with a note, as long as another can; ``InputError`` when none can.
     """
+    formats = record_formats(options.log_pattern) if formats is None else formats
     return load_found(paths, take_inventory(paths, options.limits, formats), options, progress, formats)
 
 
@@ -210,7 +211,7 @@ def layout_of(log: JobLog) -> Layout:
 
 def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) -> Contribution:
     """The contributions of every format that the run has files of."""
-    read = (each.read(files, anchor) for each in formats if (files := found.of(each)))
+    read = (files[0].format.read(files, anchor) for each in formats if (files := found.of(each)))
     return reduce(Contribution.joined, read, Contribution())
 
 

@@ -50,6 +50,7 @@ class LoadOptions:
     workers: int | None = None  # processes; None: one per core
     alone_bytes: int = 4 * MIB  # compressed; up to here a second process costs more than it saves
     limits: Limits = Limits()
+    log_pattern: str = ""  # how step lines of a job's output look, where its own lines are of no known program
 
     def worker_count(self) -> int:
         """The number of processes to use, at least one."""

@@ -10,7 +10,7 @@ from tools.sources.environment import ENVIRONMENT
 from tools.sources.flight_recorder.source import FLIGHT_RECORDER
 from tools.sources.formats import RecordFormat, TraceFormat
 from tools.sources.jax.source import XPLANE
-from tools.sources.job_log.source import JOB_LOG
+from tools.sources.job_log.source import JOB_LOG, job_log_by
 from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
 from tools.sources.nsys.source import NSYS
@@ -23,6 +23,13 @@ RECORDS: tuple[RecordFormat, ...] = (
     *(FLIGHT_RECORDER,),
 )
 START_BYTES = 64
+
+
+def record_formats(log_pattern: str = "") -> tuple[RecordFormat, ...]:
+    """The formats of records; with the user's pattern for step lines of a job's output where there is one."""
+    if not log_pattern:
+        return RECORDS
+    return tuple(job_log_by(log_pattern) if each is JOB_LOG else each for each in RECORDS)
 
 
 def trace_format(path: Readable) -> TraceFormat:

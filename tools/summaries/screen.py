@@ -13,6 +13,7 @@ from tools.sources.inventory import Inventory, take_inventory
 from tools.sources.load import load_found
 from tools.sources.options import LoadOptions, Progress
 from tools.sources.ranks import named_ranks
+from tools.sources.registry import record_formats
 
 if TYPE_CHECKING:
     from tools.summaries.executor import Executor
@@ -43,7 +44,7 @@ class Screener:
 
     def read(self, paths: Sequence[Path], selection: Selection, progress: Progress) -> Run:
         """The run; errors as ``load_run`` and ``Run.select`` raise them."""
-        found = take_inventory(paths, self.options.limits)
+        found = take_inventory(paths, self.options.limits, record_formats(self.options.log_pattern))
         if selection.ranks or not self._many(found):
             found = _named(found, selection.ranks)
             return self.in_full(paths, found, selection, progress)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.cli import ask
 from hermes_agent.cli.arguments import rank_numbers, step_range, writable
+from tests.hermes_agent.cli.commands import execute
 from tools.errors import UsageError
 
 
@@ -39,3 +41,20 @@ def test_a_place_that_cannot_take_a_file_is_refused_beforehand(tmp_path: Path) -
     with pytest.raises(UsageError, match="there is no folder"):
         writable(tmp_path / "none" / "x.json")
     assert writable(tmp_path / "x.json") == tmp_path / "x.json"
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_log_is_read_by_a_pattern_of_the_option_or_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ticks take 500 and 510 ms in turn; a bad pattern is one sentence before anything is read."""
+    log = tmp_path / "ticks"
+    log.write_text("\n".join(f"tick {at}: {0.5 + at % 2 / 100} sec" for at in range(30)))
+    pattern = r"tick (?P<step>\d+): (?P<time_s>[\d.]+)"
+    assert execute(ask, str(log), "how long is a step?", "--log-pattern", pattern) == 0
+    assert "505" in capsys.readouterr().out
+    monkeypatch.setenv("HERMES_DX_LOG_PATTERN", pattern)
+    assert execute(ask, str(log), "how long is a step?") == 0
+    assert "505" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="has no group for a time"):
+        execute(ask, "missing", "why?", "--log-pattern", "x")

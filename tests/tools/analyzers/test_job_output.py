@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import NCCL, TEST, WATCHDOG
-from tests.tools.sources.job_log.test_tables import LIGHTNING
+from tests.tools.sources.job_log.test_tables import AVERAGES, LIGHTNING, SUMMARY
 from tests.tools.sources.kineto_text import span, write_trace
 from tools.analyzers.registry import check_of
 from tools.findings import Check
@@ -240,3 +240,41 @@ def test_a_log_that_ends_in_a_time_out_asks_for_the_flight_recorder(tmp_path: Pa
     ranked = ranking(profile_of(tmp_path, WATCHDOG))
     assert (ranked.verdict, ranked.why) == ("inconclusive", "a collective timed out, and its log does not show why")
     assert "flight recorder" in ranked.needs
+
+
+def test_timers_of_the_job_are_shares_of_its_usual_steps(tmp_path: Path) -> None:
+    """Steps take 1,000 or 1,001 ms, the first three are warm-up; a save is timed in one step alone."""
+    timers = "time (ms) | forward-compute: 300.0 | backward-compute: 600.0 | batch-generator: 50.0 | a_microstep: 9\n"
+    ranks = "(min, max) time across ranks (ms):\n    forward-backward ...............: (700.50, 900.50)\n"
+    text = "".join(megatron(step) + timers + ranks for step in STEPS) + "time (ms) | save-checkpoint: 5000.0\n"
+    check = answer(profile_of(tmp_path, text), "step_time.timers")
+    assert check.status == "found"
+    shares, data, spread = check.support
+    mean_ms = sum(wall_ms for _, wall_ms in STEPS[3:]) / 27
+    assert shares.names == ("forward-backward", "backward-compute", "forward-compute", "batch-generator")
+    assert [fact.value for fact in shares.facts] == pytest.approx([x / mean_ms * 100 for x in (900.5, 600, 300, 50)])
+    assert (*data.names, *spread.names) == ("batch-generator", "forward-backward")
+    assert [data.facts[0].value, spread.facts[0].value] == pytest.approx([5000 / mean_ms, 20_000 / mean_ms])
+    alike = "".join(megatron(step) + timers.replace("batch-generator: 50.0 | ", "") for step in STEPS)
+    assert answer(profile_of(tmp_path, alike), "step_time.timers").status == "clean"
+
+
+def test_the_table_of_torch_profiler_names_its_largest_operators(tmp_path: Path) -> None:
+    text = AVERAGES.replace("total: 3.4ms", "total: 3.4ms\nSelf CUDA time total: 1.6205s")
+    check = answer(profile_of(tmp_path, text + AVERAGES), "computation.output_operators")
+    totals, largest = check.support
+    assert [fact.value for fact in totals.facts] == pytest.approx([3.4, 1620.5])
+    assert largest.names == ("aten::copy_", "aten::mm")
+    assert [fact.value for fact in largest.facts] == pytest.approx([100 * 1500 / 1620.5, 100 * 120.5 / 1620.5])
+
+
+def test_the_communication_log_of_deepspeed_is_summed_up(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, SUMMARY), "communication.output_operations")
+    assert [fact.value for said in check.support for fact in said.facts] == pytest.approx([8417.31, 8317.12, 100, 0.19])
+
+
+def test_a_job_that_ran_out_of_memory_is_said_to_have(tmp_path: Path) -> None:
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    check = answer(profile_of(tmp_path, megatron(*STEPS) + error), "step_time.output")
+    assert check.support[0].template == "The job ran out of device memory: {0}."
+    assert check.support[0].facts[0].selector == "warnings, line 31"

@@ -13,6 +13,7 @@ from tools.views.profile import Profile
 MEANING: dict[WarningKind, str] = {
     "recompile_limit": "A compiled function ran into the limit of recompilations and runs uncompiled since: {0}.",
     "few_loader_workers": "Lightning warns that the data loader has few workers: {0}.",
+    "out_of_memory": "The job ran out of device memory: {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second

@@ -103,7 +103,7 @@ def timed_compute_pct(profile: Profile) -> Measurement:
     by_step = own.groupby("step")["max_ms"].sum()
     walls = usual.groupby("step")["wall_ms"].mean().reindex(by_step.index)
     value = 100.0 * float(by_step.sum()) / float(walls.sum())
-    return _of_lines(log, value, own, "timers of forward and backward", tuple(map(int, by_step.index)))
+    return of_lines(log, value, own, "timers of forward and backward", tuple(map(int, by_step.index)))
 
 
 @metric("ms", "first printed step", "How long is the first step of the output?")
@@ -113,7 +113,7 @@ def first_step_ms(profile: Profile) -> Measurement:
     if log.steps.empty or profile.series is None or profile.series.origin != "job_log":
         raise UsageError("the job's output holds no times of steps")
     first = log.steps[log.steps["wall_ms"].notna()].iloc[:1]
-    return _of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
+    return of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
 
 
 @metric("%", "first printed step against the usual ones", "How much longer is the first step of the output?")
@@ -137,7 +137,7 @@ def stated_tflops(profile: Profile) -> Measurement:
         raise UsageError("the job's output does not state FLOP/s")
     weight = own["wall_ms"] * own["span"]
     value = float((own["tflops"] * weight).sum() / weight.sum())
-    return _of_lines(log, value, own, "FLOP/s of step lines", tuple(map(int, own["step"])))
+    return of_lines(log, value, own, "FLOP/s of step lines", tuple(map(int, own["step"])))
 
 
 @metric("%", "steps skipped for overflow", "How many steps are skipped because gradients overflow?")
@@ -150,7 +150,7 @@ def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
     if table.empty:
         raise UsageError("the job's output does not say which steps were skipped")
     value = 100.0 * float(table["skipped"].sum()) / float(table["span"].sum())
-    return _of_lines(log, value, table, "skipped steps", tuple(map(int, table["step"])))
+    return of_lines(log, value, table, "skipped steps", tuple(map(int, table["step"])))
 
 
 @metric("connections", "NCCL connections over {transport}", "Over which transport does NCCL connect ranks?")
@@ -165,7 +165,7 @@ def nccl_connections(profile: Profile, transport: str) -> Measurement:
     choice("transport", transport, sorted({str(row["transport"]) for row in rows}))
     own = pd.DataFrame(rows)
     own = own[own["transport"] == transport]
-    return _of_lines(log, float(own["connections"].sum()), own, f"connections over {transport}")
+    return of_lines(log, float(own["connections"].sum()), own, f"connections over {transport}")
 
 
 @metric("channels", "NCCL channels of the largest communicator", "How many channels do collectives use?")
@@ -177,7 +177,7 @@ def nccl_channels(profile: Profile) -> Measurement:
         raise UsageError("the job's output does not state NCCL's channels")
     largest = max(known, key=lambda each: each.size)
     rows = pd.DataFrame([{"communicator": largest.key, "ranks": largest.size, "line": largest.channels_line}])
-    return _of_lines(log, float(largest.channels or 0), rows, "coll channels")
+    return of_lines(log, float(largest.channels or 0), rows, "coll channels")
 
 
 @metric("GB/s", "mean bus bandwidth by nccl-tests", "Which bandwidth does the library's own test reach?")
@@ -189,7 +189,7 @@ def library_bandwidth(profile: Profile, statistic: str = "mean") -> Measurement:
     values = log.comm_tests["busbw_gb_per_s"]
     choice("statistic", statistic, ("mean", "max"))
     value = float(values.mean() if statistic == "mean" else values.max())
-    return _of_lines(log, value, log.comm_tests, "rows of nccl-tests")
+    return of_lines(log, value, log.comm_tests, "rows of nccl-tests")
 
 
 @metric("ms", "wait before a collective timed out", "How long did a rank wait for a collective that timed out?")
@@ -202,7 +202,7 @@ def timeout_wait_ms(profile: Profile, rank: int) -> Measurement:
     first = own[0]
     rows = pd.DataFrame([{"rank": each.rank, "sequence": each.sequence, "line": each.line} for each in own])
     waited = float(first.timeout_ms if first.ran_ms is None else first.ran_ms)
-    return replace(_of_lines(log, waited, rows, "collective timeout"), ranks=(rank,))
+    return replace(of_lines(log, waited, rows, "collective timeout"), ranks=(rank,))
 
 
 @metric("/step", "allocator flushes", "How often does the allocator release its cache?")
@@ -214,7 +214,7 @@ def printed_flushes_per_step(profile: Profile) -> Measurement:
     if found is None or not steps:
         raise UsageError("the job's output holds no warning about allocator flushes")
     rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
-    return _of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
+    return of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
 
 
 @metric("lines", "warnings about {kind}", "How often does the output warn of it?")
@@ -224,7 +224,7 @@ def warning_lines(profile: Profile, kind: str) -> Measurement:
     found = warning_of(log, choice("kind", kind, [each.kind for each in log.warnings]))
     assert found is not None
     rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
-    return _of_lines(log, float(found.count), rows, "warnings")
+    return of_lines(log, float(found.count), rows, "warnings")
 
 
 @metric(
@@ -239,7 +239,7 @@ def profiled_loader_pct(profile: Profile) -> Measurement:
     if epoch.empty or waiting.empty:
         raise UsageError("the job's output holds no table of Lightning's profiler with the wait for data")
     value = 100.0 * float(waiting["total_ms"].max()) / float(epoch["total_ms"].max())
-    return _of_lines(log, value, pd.concat([epoch, waiting]), "rows of Lightning's profiler")
+    return of_lines(log, value, pd.concat([epoch, waiting]), "rows of Lightning's profiler")
 
 
 @metric("samples/s", "samples per second as the job states them", "Which throughput does the job state?")
@@ -259,7 +259,7 @@ def logged_samples_per_s(profile: Profile) -> Measurement:
     if own.empty:
         raise UsageError("the job's output does not state the samples of its steps")
     trained, taken_s = (own["samples"] * own["span"]).sum(), (own["wall_ms"] * own["span"]).sum() / 1e3
-    return _of_lines(log, float(trained / taken_s), own, "samples of step lines", tuple(map(int, own["step"])))
+    return of_lines(log, float(trained / taken_s), own, "samples of step lines", tuple(map(int, own["step"])))
 
 
 @metric("s", "length of the training as the job states it", "How long does the training take as a whole?")
@@ -273,7 +273,7 @@ def _of_statement(log: JobLog, name: str) -> Measurement:
     if stated is None:
         raise UsageError(f"the job's output does not state {name}")
     rows = pd.DataFrame([{"name": name, "value": stated.value, "line": stated.line}])
-    return _of_lines(log, float(stated.value), rows, name)
+    return of_lines(log, float(stated.value), rows, name)
 
 
 def warning_of(log: JobLog, kind: str) -> LogWarning | None:
@@ -286,10 +286,10 @@ def _of_arguments(log: JobLog, value: int | None, names: Sequence[str]) -> Measu
         raise UsageError(f"the job's output does not state {', '.join(names)}")
     known = [(name, log.settings[name]) for name in names if name in log.settings]
     rows = pd.DataFrame([{"argument": name, "value": each.value, "line": each.line} for name, each in known])
-    return _of_lines(log, float(value), rows, "arguments of the job")
+    return of_lines(log, float(value), rows, "arguments of the job")
 
 
-def _of_lines(log: JobLog, value: float, rows: pd.DataFrame, what: str, steps: tuple[int, ...] = ()) -> Measurement:
+def of_lines(log: JobLog, value: float, rows: pd.DataFrame, what: str, steps: tuple[int, ...] = ()) -> Measurement:
     """A figure from these rows, whose lines the selector names."""
     lines = rows["line"]
     if len(log.files) > 1 and "file" in rows and rows["file"].nunique() == 1:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.run.job_log import Cited
 from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import NcclReader
@@ -15,6 +16,7 @@ from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.step_figures import StepLine
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import (
+    COMMUNICATION,
     MOST_ROWS,
     TEST_AVERAGE,
     TEST_NAME,
@@ -22,6 +24,7 @@ from tools.sources.job_log.tables import (
     TIMER_HEAD,
     Action,
     CommOperations,
+    CommSummary,
     CommTestTable,
     CsvTable,
     KeyAverages,
@@ -56,8 +59,9 @@ class StreamRows:
 class Collector:
     """What the lines of one file hold."""
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: int, given: GivenPattern | None = None) -> None:
         self.file = file
+        self.given = given
         self.streams: dict[Stream, StreamRows] = {}
         self.nccl = NcclReader(file)
         self.messages = Messages(file)
@@ -68,7 +72,7 @@ class Collector:
         self.ranks: set[int] = set()
         self._kind = ""
         self._timers: tuple[TimerTable, StreamRows] | None = None
-        self._table: LightningTable | KeyAverages | None = None
+        self._table: LightningTable | KeyAverages | CommSummary | None = None
         self._csv: CsvTable | None = None
 
     def wants_all(self) -> bool:
@@ -78,6 +82,9 @@ class Collector:
     def take(self, raw: RawLine) -> None:
         """Read one line."""
         line = parse_line(raw.number, raw.data)
+        if self.given is not None and (found := self.given.line(raw.data)) is not None:
+            self._given(line, found)
+            return
         if line.rank is not None and len(self.ranks) < MOST_RANKS:
             self.ranks.add(line.rank)
         text = self.nccl.take(line.number, line.text) if "NCCL" in line.text else line.text
@@ -92,6 +99,13 @@ class Collector:
             for other in others:
                 torn = parse_line(line.number, other.encode())
                 self._read(torn, torn.text)
+
+    def _given(self, line: Line, found: StepLine) -> None:
+        """A line of the user's pattern; where it names no step the lines are counted."""
+        if found.step == UNNUMBERED:
+            rows = self._stream(line).steps.get(found.grammar)
+            found = replace(found, step=1 + (0 if rows is None else len(rows)))
+        self._add(line, found, line.text)
 
     def _tested(self, number: int, text: str) -> None:
         assert self._test is not None
@@ -148,6 +162,9 @@ class Collector:
             self._kind = named[1] or named[2]
         elif "across ranks (" in text and (head := TIMER_HEAD.search(text)):
             self._timers = TimerTable(head[2]), self._stream(line)
+        elif "Comm. Op" in text and "Total Latency" in text:
+            self._table = CommSummary()
+            self.actions = [each for each in self.actions if each.table != COMMUNICATION]
         elif "Profiler Report" in text:
             self._table = LightningTable()
         elif "Self CPU" in text and (table := key_averages(text)) is not None:
@@ -180,4 +197,5 @@ class Collector:
     def close(self) -> None:
         """End the tables that the file ends in."""
         self._in_table(Line(0, ""), "\x00")
-        self.actions += self.operations.found.values()
+        if not any(each.table == COMMUNICATION for each in self.actions):  # a summary counts the same calls
+            self.actions += self.operations.found.values()

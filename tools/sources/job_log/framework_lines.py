@@ -13,28 +13,32 @@ from tools.sources.job_log.generic_lines import generic_line
 from tools.sources.job_log.numbers import NUMBER, in_ms, number, whole
 from tools.sources.job_log.step_figures import StepLine
 
-MEGATRON_STEP = re.compile(r"iteration\s+(\d+)\s*/\s*(\d+)")
+MEGATRON_STEP = re.compile(r"iteration(?:=|\s)\s*(\d+)\s*/\s*(\d+)")
 MEGATRON_FIELD = re.compile(
-    r"(elapsed time per iteration \((?:ms|s)\)|global batch size|loss scale|number of skipped iterations"
-    r"|throughput per GPU \(TFLOP/s/GPU\)|tokens per gpu per second \(tgs\)): *([^| ]+)"
+    r"(elapsed[ _]time[ _]per[ _]iteration[ _]\(?(?:ms|s)\)?|global[ _]batch[ _]size|loss[ _]scale"
+    r"|number[ _]of[ _]skipped[ _]iterations|throughput per GPU \(TFLOP/s/GPU\)"
+    r"|tokens[ _]per[ _]gpu[ _]per[ _]second[ _]\(?tgs\)?)[:=] *([^| ]+)"
 )
+WORDS = re.compile(r"[A-Za-z]+")
 
 
 def megatron(text: str) -> StepLine | None:
-    """Megatron-LM and MindSpeed: ``iteration 10/ 1000 | elapsed time per iteration (ms): 19932.4 | ...``."""
+    """Megatron-LM and MindSpeed: ``iteration 10/ 1000 | elapsed time per iteration (ms): 19932.4 | ...``; some forks
+    write ``iteration= 10/ 1000 | elapsed_time_per_iteration_ms=19932.4``."""
     found = MEGATRON_STEP.search(text)
     if found is None:
         return None
-    fields = dict(MEGATRON_FIELD.findall(text, found.end()))  # which are there differs by version and flags
-    ms, seconds = (fields.get(f"elapsed time per iteration ({unit})", "") for unit in ("ms", "s"))
+    found_fields = MEGATRON_FIELD.findall(text, found.end())  # which are there differs by version and flags
+    fields = {" ".join(WORDS.findall(name)): value for name, value in found_fields}
+    ms, seconds = (fields.get(f"elapsed time per iteration {unit}", "") for unit in ("ms", "s"))
     return StepLine(
         "Megatron-LM",
         int(found[1]),
         in_ms(ms, "ms") if ms else in_ms(seconds, "s"),
         mean=True,
         samples=_of(fields, "global batch size"),
-        tokens_per_s=_of(fields, "tokens per gpu per second (tgs)"),
-        tflops=_of(fields, "throughput per GPU (TFLOP/s/GPU)"),
+        tokens_per_s=_of(fields, "tokens per gpu per second tgs"),
+        tflops=_of(fields, "throughput per GPU TFLOP s GPU"),
         loss_scale=_of(fields, "loss scale"),
         skipped=_of(fields, "number of skipped iterations"),
     )
@@ -66,7 +70,7 @@ def mindformers(text: str) -> StepLine | None:
     """MindFormers: ``{ Epoch:[1/2], step:[1/19], loss: 10.6, per_step_time: 1752ms, overflow cond: False, ...``."""
     found = MINDFORMERS.search(text)
     if found is None:
-        return None
+        return generic_line(text)
     epoch, scale, over = (each.search(text) for each in (MINDFORMERS_EPOCH, MINDFORMERS_SCALE, MINDFORMERS_OVERFLOW))
     return StepLine(
         "MindFormers",

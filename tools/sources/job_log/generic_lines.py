@@ -114,7 +114,7 @@ STEPS_PER = re.compile(
     rf"({NUMBER}){GAP}(?:iterations?|iters?|it|steps?|batch(?:es)?){GAP}/{GAP}(?:seconds?|sec|s)\b", re.I
 )
 OWN_TIME = (
-    r"(?:(?:train[_ ])?step[_ ]?time|iter(?:ation)?[_ ]?time|batch[_ ]time|step[_ ]duration"
+    r"(?:(?:train[_ ])?step[_ ]?time|iter(?:ation)?[_ ]?time|batch[_ ]time|step[_ ]duration|per[_ ]step[_ ]time"
     r"|time[_ /]per[_ /](?:step|iter(?:ation)?|batch)|sec(?:onds)?[_ /]per[_ /]step|dt)"
 )
 KEYED = re.compile(

@@ -40,6 +40,10 @@ WORDS = (
     *(
         b"last enqueued",
         b"cache flushes",
+        b"time total",
+        b"out of memory",
+        b"OutOfMemory",
+        b"Comm. Op",
         b"kipping",
         b"_limit",
         b"many workers",

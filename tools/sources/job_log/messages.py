@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tools.run.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
-from tools.sources.job_log.numbers import number
+from tools.sources.job_log.numbers import in_ms, number
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -32,6 +32,7 @@ ARGUMENTS = {
 }
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
+TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
 WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", FLUSHES.search),
@@ -39,6 +40,7 @@ WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] 
         "fp16_overflow",
         re.compile(r"OVERFLOW! .*Skipping step|[Gg]radient overflow\. +Skipping step|scale overflow!").search,
     ),
+    ("out_of_memory", re.compile(r"(?:CUDA|HIP|NPU|XPU) out of memory|OutOfMemoryError:").search),
     ("recompile_limit", re.compile(r"hit config\.(?:recompile_limit|cache_size_limit)|recompile_limit reached").search),
     ("few_loader_workers", re.compile(r"train_?\s?dataloader.*does not have many workers").search),
     ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search),
@@ -99,6 +101,9 @@ def _stated(text: str) -> list[tuple[str, str]]:
     """The arguments and figures of the whole job that a line states, by name."""
     if " ...." in text and (found := ARGUMENT.match(text)):
         return [(found[1], found[2].strip())] if found[1] in ARGUMENTS else []
+    if "time total" in text and (found := TOTALS.search(text)):
+        where = "cpu" if found[1] == "CPU" else "device"
+        return [(f"self_{where}_time_total", str(in_ms(found[2], found[3]) or 0.0))]
     if "train_runtime" in text:
         return SUMMARY.findall(text)
     if "world size" in text and (found := WORLD.search(text)):

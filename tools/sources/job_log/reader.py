@@ -12,6 +12,8 @@ from tools.run.events import empty_table
 from tools.run.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import NO_RANK, Collector, Stream, StreamRows
+from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
+from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import Series, series_of_bar
@@ -33,12 +35,18 @@ class FileRead:
     partial: bool = False
 
 
-def read_job_log(path: Readable, file: int = 0) -> FileRead:
-    """The records of a file of any size in bounded memory; ``InputError`` where it cannot be read."""
+def read_job_log(path: Readable, file: int = 0, pattern: str = "") -> FileRead:
+    """The records of a file of any size in bounded memory, by the user's ``pattern`` too where there is one.
+
+    ``InputError`` where it cannot be read.
+    """
+    given = GivenPattern(pattern) if pattern else None
     expansion = Expansion(path, LIMITS)
     notes: list[str] = []
-    collector = Collector(file)
-    lines = LineReader(_whole_or_first(expansion, notes), collector.wants_all, scanned_starts)
+    collector = Collector(file, given)
+    lines = LineReader(
+        _whole_or_first(expansion, notes), collector.wants_all, scanned_starts if given is None else given.starts
+    )
     for raw in lines:
         collector.take(raw)
     collector.close()
@@ -126,8 +134,11 @@ def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], li
 
 
 def _best(rows: StreamRows) -> Series | None:
-    """Step lines with a time before stamps, both before a progress bar; among alike the longest."""
+    """What the user's pattern finds; else step lines with a time, then a progress bar, then stamps; the longest."""
     found = [series for each in rows.steps.values() if (series := each.series()) is not None]
+    given = next((series for series in found if series.grammar == GIVEN), None)
+    if given is not None:
+        return given
     bars = rows.bars.training()
     bar = next((series for each in bars if (series := series_of_bar(each)) is not None), None)
     stated = [series for series in found if series.step_time != "stamps"]

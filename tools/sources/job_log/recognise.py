@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bars import bar_point
-from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.given_pattern import GivenPattern
+from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.messages import TIMEOUT
 from tools.sources.job_log.nccl import HEAD
 from tools.sources.job_log.prefixes import parse_line
@@ -25,15 +26,15 @@ NEVER = (
 )
 
 
-def is_job_log(path: Path) -> bool:
+def is_job_log(path: Path, pattern: str = "") -> bool:
     """Whether the file holds output of a job; False as well where it cannot be read."""
     if unpacked_name(path).lower().endswith(NEVER):
         return False
     try:
         start = beginning(path, LOOKED_AT_BYTES)
-        if _holds_records(bytes(start.data)):
+        if holds_records((bytes(start.data),), pattern):
             return True
-        return start.more and not _packed(path) and _holds_records(_ending(path))
+        return start.more and not _packed(path) and holds_records((_ending(path),), pattern)
     except OSError:
         return False
 
@@ -49,18 +50,19 @@ def _ending(path: Path) -> bytes:
         return file.read(LOOKED_AT_BYTES)
 
 
-def _holds_records(data: bytes) -> bool:
-    return holds_records((data,))
-
-
-def holds_records(pieces: Iterable[bytes]) -> bool:
-    """Whether the text has lines of a job's output."""
+def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
+    """Whether the text has lines of a job's output, or such as the user's pattern describes."""
     steps = 0
-    for raw in LineReader(pieces, lambda: False):
+    given = GivenPattern(pattern) if pattern else None
+    for raw in LineReader(pieces, lambda: False, line_starts if given is None else given.starts):
+        if given is not None and given.line(raw.data) is not None:
+            return True
         text = parse_line(raw.number, raw.data).text
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True
-        if "out-of-place" in text or (csv_table(text) is not None and "step" in text) or key_averages(text):
+        if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):
+            return True
+        if (csv_table(text) is not None and "step" in text) or key_averages(text):
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")
 
 
-def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
+def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "") -> Contribution:
     """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
     from tools.run.model import Source, SourceStatus
     from tools.sources.job_log.reader import joined, read_job_log
@@ -29,7 +31,7 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     notes: list[str] = []
     for path in (file for each in found for file in each.files):
         try:
-            read = read_job_log(path, len(logs))
+            read = read_job_log(path, len(logs), pattern)
         except InputError as error:
             sources.append(Source(path, JOB_LOG_FORMAT, (), "excluded", str(error)))
             continue
@@ -53,10 +55,17 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _recognises(path: Path) -> bool:
+def _recognises(path: Path, pattern: str = "") -> bool:
     from tools.sources.job_log.recognise import is_job_log
 
-    return is_job_log(path)
+    return is_job_log(path, pattern)
 
 
 JOB_LOG = RecordFormat(JOB_LOG_FORMAT, NAMES, read_job_logs, recognises=_recognises)
+
+
+def job_log_by(pattern: str) -> RecordFormat:
+    """The same with step lines as the user's pattern describes them."""
+    return replace(
+        JOB_LOG, read=partial(read_job_logs, pattern=pattern), recognises=partial(_recognises, pattern=pattern)
+    )

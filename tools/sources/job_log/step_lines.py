@@ -11,7 +11,7 @@ LONGEST = 2048  # characters of a step line; longer ones are other text
 Grammar = Callable[[str], StepLine | None]
 
 GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
-    (("elapsed time per iteration",), framework_lines.megatron),
+    (("elapsed time per iteration", "elapsed_time_per_iteration"), framework_lines.megatron),
     (("train_step_timing in s",), framework_lines.nemo),
     (("per_step_time:",), framework_lines.mindformers),
     (("SamplesPerSec", "skipped="), framework_lines.deepspeed),

@@ -148,6 +148,7 @@ class Action:
     line: int
 
 
+COMMUNICATION = "DeepSpeed comms"
 COMM_OPERATION = re.compile(rf"comm op: (\w{{1,40}}) \| time \(ms\): ({NUMBER}) \| msg size: ([^|]{{1,30}}?) \|")
 MOST_OPERATIONS = 4096
 
@@ -167,9 +168,39 @@ class CommOperations:
         name = f"{each[1]} {each[3].strip()}"
         if name not in self.found and len(self.found) >= MOST_OPERATIONS:
             return
-        known = self.found.get(name) or Action("DeepSpeed comms", name, 0.0, 0.0, None, number_of_line)
+        known = self.found.get(name) or Action(COMMUNICATION, name, 0.0, 0.0, None, number_of_line)
         calls, total_ms = (known.calls or 0.0) + 1.0, known.total_ms + time_ms
         self.found[name] = replace(known, calls=calls, total_ms=total_ms, mean_ms=total_ms / calls)
+
+
+SUMMARY_OPERATION = re.compile(r"([a-z_]{3,40})(?: \| \[Caller Func: (\w{1,60})\])?\s*\Z")
+SUMMARY_ROW = re.compile(
+    rf"\s*({NUMBER}) ?([KMGTP]?B)\s+(\d{{1,12}})\s+({NUMBER})\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s*\Z"
+)
+
+
+@dataclass
+class CommSummary:
+    """Rows of DeepSpeed's ``log_summary()``: below each operation message size, count, total latency in ms and more.
+
+    It counts from the start of the job on: of several tables the last holds all.
+    """
+
+    rows: list[Action] = field(default_factory=list)
+    _operation: str = ""
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a row; False where the table has ended."""
+        if row := SUMMARY_ROW.match(text):
+            calls, total_ms = number(row[3]), number(row[4])
+            if self._operation and calls and total_ms is not None:
+                name = f"{self._operation} {row[1]} {row[2]}"
+                self.rows.append(Action(COMMUNICATION, name, calls, total_ms, total_ms / calls, number_of_line))
+        elif operation := SUMMARY_OPERATION.match(text):
+            self._operation = operation[1]
+        elif text.strip():
+            return False
+        return len(self.rows) < MOST_ROWS
 
 
 RULE = re.compile(r"\s*[-=+|\s]+\Z")

@@ -27,6 +27,13 @@ from tools.sources.job_log.step_lines import step_line
         ("100%|##| 100/100 [10:48<00:00, loss=0.01, global_step=99.00, train_step_timing in s=3.130]", 99, 3130.0),
         ("- INFO - { Epoch:[  1/  2], step:[    2/   19], loss: 10.633, per_step_time: 1752ms, lr: 1e-05}", 2, 1752.0),
         ("{ step:[    1/   10], loss:  11.813965, per_step_time:  13570ms, lr: 1.000000e-05 }", 1, 13570.0),
+        (
+            "[2024-04-21 02:45:24][INFO][training:1251] -  iteration=       2/  317892 | "
+            "elapsed_time_per_iteration_ms=16030.6 | global_batch_size=  256 | loss_scale=65536.0 |",
+            2,
+            16030.6,
+        ),
+        ("step 2/25, loss: 15.751992, per_step_time: 577ms, overflow cond: False, loss_scale: 1.0", 2, 577.0),
         ("iter 340: loss 5.4983, time 33785.52ms, mfu 0.96%", 340, 33785.52),
         ("step 00004/21400 (0.02%) | loss: 9.1 | dt: 989.44ms | tok/sec: 529,882 | mfu: 74.13", 4, 989.44),
         ("12:01:02 INFO train: step=7 loss=0.73 step_time=298.9ms", 7, 298.9),

@@ -81,3 +81,24 @@ def test_the_comms_logger_of_deepspeed_is_digested_by_operation_and_size(tmp_pat
         ["all_reduce 25.0 MB", 2.0, 6.0, 3.0, 1],
         ["all_gather 1.0 MB", 1.0, 1.0, 1.0, 2],
     ]
+
+
+SUMMARY = """\
+Comm. Op            Message Size        Count               Total Latency(ms)   Avg Latency(ms)     tput_avg (Gbps)
+broadcast
+                    0B                  2                   0.19         0.10         0.00         0.00
+                    98.25 MB            1                   8317.12      8317.12      0.20         0.19
+all_reduce | [Caller Func: get_grad_norm_direct]
+                    8.0 B               40                  100.00       0.58         0.00         0.00
+"""
+
+
+def test_the_summary_of_the_comms_logger_is_read_and_the_last_of_several_holds(tmp_path: Path) -> None:
+    again = SUMMARY.replace("100.00", "250.00")
+    line = "[Rank 0] rank=0 | comm op: all_reduce | time (ms): 9 | msg size: 8.0 B | algbw (Gbps): 9\n"
+    actions = read(tmp_path, SUMMARY + "step 1\n" + line + again + "done\n").actions
+    assert actions[["action", "calls", "total_ms", "line"]].to_numpy().tolist() == [
+        ["broadcast 0 B", 2.0, 0.19, 11],
+        ["broadcast 98.25 MB", 1.0, 8317.12, 12],
+        ["all_reduce 8.0 B", 40.0, 250.0, 14],
+    ]

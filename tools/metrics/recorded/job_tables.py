@@ -1,0 +1,103 @@
+"""Figures of tables in a job's output: its own timers, torch.profiler's operators, DeepSpeed's communication."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, choice, metric
+from tools.metrics.recorded.job_log import job_log, of_lines
+from tools.run.job_log import Cited, JobLog
+from tools.views.profile import Profile
+
+TIMED = 0.5  # of the usual steps: timers of fewer are of saves, evaluations or the start
+# DeepSpeed prints these for each micro-batch; how many a step has is not in the line.
+PER_MICRO_BATCH = re.compile(r"_microstep\Z")
+HOST, DEVICE = "self_cpu_time_total", "self_device_time_total"
+OPERATORS, COMMUNICATION = "torch.profiler", "DeepSpeed comms"
+
+
+def step_timers(profile: Profile) -> pd.DataFrame:
+    """Timers of the usual steps: their rows with ``wall_ms`` of the step; UsageError where there are none."""
+    log = job_log(profile)
+    if profile.series is None or log.timers.empty:
+        raise UsageError("the job's output holds no timers of its steps")
+    usual = profile.series.usual[["rank", "step", "wall_ms"]]
+    rows = log.timers.merge(usual, on=["rank", "step"])
+    rows = rows[~rows["name"].str.contains(PER_MICRO_BATCH) & (rows["max_ms"] > 0)]
+    steps = rows.groupby("name")["step"].nunique()
+    rows = rows[rows["name"].isin(steps.index[steps >= max(TIMED * usual["step"].nunique(), 1)])]
+    if rows.empty:
+        raise UsageError("the job's output holds no timers of its usual steps")
+    return rows
+
+
+@metric("%", "share of the step in the job's timer {name}", "How much of a step does a part take by the job's timers?")
+def timer_pct(profile: Profile, name: str) -> Measurement:
+    """Mean of a timer over the usual steps, of its slowest rank where several are shown, of the mean step."""
+    rows = _of_timer(profile, name)
+    walls = rows.drop_duplicates(["rank", "step"])["wall_ms"]
+    value = 100.0 * float(rows["max_ms"].mean()) / float(walls.mean())
+    return of_lines(job_log(profile), value, rows, "lines of the timer", tuple(sorted(set(rows["step"]))))
+
+
+@metric("%", "spread over ranks of the job's timer {name}, of the step", "How far do ranks differ by the job's timers?")
+def timer_spread_pct(profile: Profile, name: str) -> Measurement:
+    """Longest less shortest rank of a timer, mean over the usual steps, of the mean step."""
+    rows = _of_timer(profile, name)
+    walls = rows.drop_duplicates(["rank", "step"])["wall_ms"]
+    value = 100.0 * float((rows["max_ms"] - rows["min_ms"]).mean()) / float(walls.mean())
+    return of_lines(job_log(profile), value, rows, "lines of the timer", tuple(sorted(set(rows["step"]))))
+
+
+def _of_timer(profile: Profile, name: str) -> pd.DataFrame:
+    rows = step_timers(profile)
+    return rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))]
+
+
+def operators(log: JobLog) -> pd.DataFrame:
+    """Rows of the first table of torch.profiler whose totals the output states, longest first."""
+    rows = log.actions[log.actions["table"] == OPERATORS]
+    total = log.settings.get(HOST)
+    if rows.empty or total is None:
+        raise UsageError("the job's output holds no whole table of torch.profiler")
+    own = rows[(rows["line"] < total.line) & (rows["file"] == total.file)]
+    return own.sort_values("total_ms", ascending=False, kind="stable")
+
+
+@metric("ms", "time in operators by torch.profiler's table", "How long do operators run by the profiler's table?")
+def profiled_total_ms(profile: Profile, where: str) -> Measurement:
+    """``Self CPU time total`` or ``Self CUDA time total`` below the table: own times of all operators, all threads."""
+    log = job_log(profile)
+    names = {"host": HOST, "device": DEVICE}
+    stated = log.settings.get(names[choice("where", where, sorted(names))])
+    if stated is None:
+        raise UsageError(f"the job's output holds no such total of the {where}")
+    return of_lines(log, float(stated.value), _statement(stated), "total below torch.profiler's table")
+
+
+@metric("%", "share of {name} by torch.profiler's table", "Which operator takes the time by the profiler's table?")
+def profiled_operator_pct(profile: Profile, name: str) -> Measurement:
+    """An operator's own time of that of all: of the device where the table has it, else of the host."""
+    log = job_log(profile)
+    rows = operators(log)
+    own = rows[rows["action"] == choice("operator", name, list(dict.fromkeys(rows["action"])))]
+    total = float((log.settings.get(DEVICE) or log.settings[HOST]).value)
+    return of_lines(log, 100.0 * float(own["total_ms"].sum()) / total, own, "rows of torch.profiler")
+
+
+@metric("ms", "time in collectives by DeepSpeed's log", "How long do collectives take by DeepSpeed's log?")
+def logged_collectives_ms(profile: Profile, name: str = "") -> Measurement:
+    """Total latency of the operations, of one operation and message size where ``name`` says which."""
+    log = job_log(profile)
+    rows = log.actions[log.actions["table"] == COMMUNICATION]
+    if rows.empty:
+        raise UsageError("the job's output holds no lines of DeepSpeed's communication log")
+    own = rows[rows["action"] == choice("operation", name, list(dict.fromkeys(rows["action"])))] if name else rows
+    return of_lines(log, float(own["total_ms"].sum()), own, "rows of DeepSpeed's communication log")
+
+
+def _statement(stated: Cited) -> pd.DataFrame:
+    return pd.DataFrame([{"value": stated.value, "line": stated.line, "file": stated.file}])
