@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     """Print one row per collective and rank, in order of time."""
     from tools.agent_tools.collective_instances import whole_table
 
-    table = whole_table(profile_of(request_of(args, settings())))
-    return print_table(args, SCHEMA, table, SHOWN, "name")
+    request = request_of(args, settings())
+    return print_table(args, request, SCHEMA, whole_table(profile_of(request)), SHOWN)

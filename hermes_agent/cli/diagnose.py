@@ -71,13 +71,12 @@ def _write_reports(args: argparse.Namespace, request: Request, diagnosis: Diagno
     from hermes_agent.report.pictures.export import render_png, render_svg
 
     profile = profile_behind(request, diagnosis)
-    sources = [source.path for source in profile.run.sources]
     if args.html is not None:
-        write_report(args.html, render_html(diagnosis, profile, request.paths).encode(), sources)
+        write_report(args.html, render_html(diagnosis, profile, request.paths).encode(), request)
     if args.png is not None:
-        write_report(args.png, render_png(diagnosis, profile, args.picture), sources)
+        write_report(args.png, render_png(diagnosis, profile, args.picture), request)
     if args.svg is not None:
-        write_report(args.svg, render_svg(diagnosis, profile, args.picture).encode(), sources)
+        write_report(args.svg, render_svg(diagnosis, profile, args.picture).encode(), request)
 
 
 def print_diagnosis(

@@ -30,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
     """Print one row per rank and name, the longest first."""
     from tools.views.event_tables import kernels
 
-    table = kernels(profile_of(request_of(args, settings())))
-    return print_table(args, SCHEMA, table, SHOWN, "name")
+    request = request_of(args, settings())
+    return print_table(args, request, SCHEMA, kernels(profile_of(request)), SHOWN)

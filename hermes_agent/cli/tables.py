@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_run_arguments, number_between, writable
 from hermes_agent.cli.terminal import aligned, note, print_json
-from tools.errors import ExitCode, InputError
+from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hermes_agent.model.request import Request
 
 WIDTH = 80
 LEAST_NAME = 12
@@ -38,7 +40,9 @@ def add_table_arguments(parser: argparse.ArgumentParser, columns: str) -> None:
     parser.epilog = f"Columns: {columns} Only events that start inside the steps count."
 
 
-def print_table(args: argparse.Namespace, schema: str, table: pd.DataFrame, shown: Mapping[str, str], name: str) -> int:
+def print_table(
+    args: argparse.Namespace, request: Request, schema: str, table: pd.DataFrame, shown: Mapping[str, str]
+) -> int:
     """Write the table in the form asked for; ``shown`` are the columns of the terminal with their headings."""
     if args.json:
         records = table.astype(object).where(table.notna(), None).to_dict("records")
@@ -46,13 +50,12 @@ def print_table(args: argparse.Namespace, schema: str, table: pd.DataFrame, show
     elif args.csv:
         _cleaned(table).to_csv(sys.stdout, index=False, lineterminator="\n")
     elif args.parquet is not None:
-        try:
-            table.to_parquet(writable(args.parquet), index=False)
-        except OSError as error:
-            raise InputError(f"{args.parquet}: cannot be written: {error.strerror or error}") from None
+        from hermes_agent.report.files import write_report
+
+        write_report(writable(args.parquet), table.to_parquet(index=False), request)
         note(f"{len(table)} rows written to {args.parquet}")
     else:
-        print(_text(table, shown, name, args.limit))
+        print(_text(table, shown, args.limit))
     return ExitCode.OK
 
 
@@ -66,7 +69,7 @@ def _cleaned(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{name: [printable(str(value)) for value in table[name]] for name in texts})
 
 
-def _text(table: pd.DataFrame, shown: Mapping[str, str], name: str, limit: int) -> str:
+def _text(table: pd.DataFrame, shown: Mapping[str, str], limit: int) -> str:
     from hermes_agent.evidence.printable import printable
 
     if table.empty:
@@ -76,8 +79,8 @@ def _text(table: pd.DataFrame, shown: Mapping[str, str], name: str, limit: int) 
     figures = {heading: [_figure(value) for value in first[column]] for column, heading in chosen.items()}
     widths = [max(map(len, (heading, *cells))) for heading, cells in figures.items()]
     room = max(WIDTH - sum(widths) - 2 * len(widths), LEAST_NAME)
-    names = [_cut(" ".join(printable(str(text)).split()), room) for text in first[name]]
-    lines = aligned([name, *figures], list(zip(names, *figures.values(), strict=True)))
+    names = [_cut(" ".join(printable(str(text)).split()), room) for text in first["name"]]
+    lines = aligned(["name", *figures], list(zip(names, *figures.values(), strict=True)))
     if len(table) <= limit:
         return lines
     return f"{lines}\n\n{limit} of {len(table)} rows; --limit N shows more, --csv, --json and --parquet give all."

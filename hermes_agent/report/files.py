@@ -1,8 +1,7 @@
-"""Files of a report: written whole or not at all, and never over the run that they report on."""
+"""Files made of a run: written whole or not at all, and never over a file of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from hermes_agent.model.request import Request
 from tools.errors import UsageError
 from tools.knowledge.thresholds import Thresholds
 from tools.leftovers import write_whole
-from tools.sources.options import Silent
+from tools.sources.inventory import take_inventory
+from tools.sources.options import Limits, Silent
 from tools.views.profile import Profile
 
 
@@ -22,9 +22,15 @@ def profile_behind(request: Request, diagnosis: Diagnosis) -> Profile:
     return Profile(read_run(replace(request, ranks=ranks), Silent()), Thresholds(dict(request.thresholds)))
 
 
-def write_report(target: Path, content: bytes, sources: Sequence[Path]) -> None:
+def _files_of(request: Request) -> set[Path]:
+    """The files of all ranks, records and the baseline, whatever part of them was asked for."""
+    runs = [each for each in (request.paths, request.baseline) if each]
+    return {file.resolve() for paths in runs for file in take_inventory(paths, Limits()).files}
+
+
+def write_report(target: Path, content: bytes, request: Request) -> None:
     """Write a file so that it is never seen half; UsageError where it is one of the run's or cannot be written."""
-    if any(target.resolve() == source.resolve() for source in sources):
+    if target.exists() and target.resolve() in _files_of(request):
         raise UsageError(f"{target} is a file of this run, which is never overwritten; name another file")
     if target.exists() and not target.is_file():
         raise UsageError(f"{target} is no plain file; name another one")

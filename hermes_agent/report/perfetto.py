@@ -37,7 +37,7 @@ def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None
     events = list(_events(profile, diagnosis))
     text = json.dumps({"displayTimeUnit": "ms", "traceEvents": events}).encode()
     content = gzip.compress(text, mtime=0) if target.suffix == ".gz" else text
-    write_report(target, content, [source.path for source in profile.run.sources])
+    write_report(target, content, request)
 
 
 def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:

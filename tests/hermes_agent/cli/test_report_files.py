@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.request import Request
 from hermes_agent.report.files import write_report
 from hermes_agent.report.pictures import offer
 from tools.errors import UsageError
@@ -59,15 +61,21 @@ def test_what_cannot_be_written_is_one_sentence(
 def test_a_pipe_and_a_file_of_the_run_are_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="is no plain file"):
-        write_report(tmp_path / "pipe", b"", [])
+        write_report(tmp_path / "pipe", b"", Request((demo_run(),)))
     assert (tmp_path / "pipe").is_fifo()
-    trace, link = tmp_path / "trace.json", tmp_path / "link.html"
-    trace.write_text("{}")
+    run, link = shutil.copytree(demo_run(), tmp_path / "run"), tmp_path / "link.html"
+    shutil.copytree(demo_run().parent / "fixed", tmp_path / "before")
+    (run / "monitor").mkdir()
+    record = run / "monitor" / "rank00000-1795316330670-13263.steps"
+    record.write_text("{}\n")
+    trace = run / "rank1.pt.trace.json.gz"
     link.symlink_to(trace)
-    for target in (trace, link):
+    request = Request((run,), baseline=(tmp_path / "before",), ranks=(0,))
+    for target in (trace, link, run / "steps_rank1.jsonl", record, tmp_path / "before" / "rank0.pt.trace.json.gz"):
+        before = target.read_bytes()
         with pytest.raises(UsageError, match="is a file of this run, which is never overwritten"):
-            write_report(target, b"", [trace])
-    assert trace.read_text() == "{}"
+            write_report(target, b"", request)
+        assert target.read_bytes() == before
 
 
 def test_without_the_extra_the_command_to_install_it_is_printed(

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 from hermes_agent.cli import collectives, kernels, operators, tables
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.request import Request
 from tests.hermes_agent.cli.commands import execute
 from tests.synthetic import RankBuilder, profile_of
+from tools.errors import UsageError
 from tools.run.events import EventKind
 from tools.sources.load import load_run
 from tools.views.event_tables import kernels as kernel_table
@@ -70,6 +73,18 @@ def test_csv_parquet_and_json_hold_the_same_rows(capsys: pytest.CaptureFixture[s
         assert row["overlapped_ms"] + row["exposed_ms"] == pytest.approx(row["duration_ms"])
 
 
+@pytest.mark.usefixtures("commands_cache")
+def test_a_table_is_never_written_over_a_file_of_the_run(tmp_path: Path) -> None:
+    run = shutil.copytree(demo_run(), tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    for name in ("rank0.pt.trace.json.gz", "rank1.pt.trace.json.gz", "steps_rank0.jsonl"):
+        with pytest.raises(UsageError, match="is a file of this run, which is never overwritten"):
+            execute(operators, str(run), "--ranks", "0", "--parquet", str(run / name))
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+    for _ in range(2):  # its own file may be replaced
+        assert execute(operators, str(run), "--parquet", str(run / "operators.parquet")) == 0
+
+
 def test_lines_fit_a_terminal_and_names_cannot_act_on_it(capsys: pytest.CaptureFixture[str]) -> None:
     rank = RankBuilder()
     rank.kernel(HOSTILE, 20, 30, call_us=5)
@@ -80,7 +95,7 @@ def test_lines_fit_a_terminal_and_names_cannot_act_on_it(capsys: pytest.CaptureF
     assert list(table["share_pct"]) == [75.0, 25.0]
     for form in ("csv", ""):
         args = argparse.Namespace(json=False, csv=form == "csv", parquet=None, limit=1)
-        tables.print_table(args, kernels.SCHEMA, table, kernels.SHOWN, "name")
+        tables.print_table(args, Request(()), kernels.SCHEMA, table, kernels.SHOWN)
         text = capsys.readouterr().out
         assert "\x1b" not in text
         if not form:
