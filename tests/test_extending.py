@@ -109,7 +109,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _replace(
         registry, "from tools.sources.step_log", "from tools.sources.toys import TOYS\nfrom tools.sources.step_log"
     )
-    _replace(registry, "STEP_OPERATIONS)", "STEP_OPERATIONS, TOYS)")
+    _replace(registry, "RECORDS: tuple[RecordFormat, ...] = (", "RECORDS: tuple[RecordFormat, ...] = (TOYS, ")
     return root
 
 

@@ -174,6 +174,20 @@ def xplane() -> bytes:
     )
 
 
+def stacks() -> list[bytes]:
+    """py-spy's recordings: speedscope, folded stacks, dumps as text and as JSON."""
+    frames = [{"name": "main", "file": "train.py", "line": 7, "col": None}, {"name": "load", "file": "d.py", "line": 9}]
+    sampled = {"type": "sampled", "name": 'Thread 0x7F "MainThread"', "unit": "seconds", "samples": [[0], [0, 1]]}
+    speedscope = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames}}
+    dumped = {"pid": 7, "thread_id": 7, "thread_name": "MainThread", "frames": [{"name": "load", "filename": "d.py"}]}
+    folded = "main (train.py:7) 3\nmain (train.py:7);load (d.py:9) 12\n"
+    text = (
+        'Process 7: python train.py\n\nThread 7 (active+gil): "MainThread"\n    load (d.py:9)\n    main (train.py:7)\n'
+    )
+    whole = {**speedscope, "profiles": [{**sampled, "weights": [0.01, 0.01]}], "exporter": "py-spy@0.4.2"}
+    return [json.dumps(whole).encode(), folded.encode(), text.encode(), json.dumps([dumped]).encode()]
+
+
 def step_operations() -> bytes:
     """A table of the operations of two workers in two steps."""
     import pandas as pd

@@ -28,6 +28,7 @@ from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
 from tools.sources.monitor.source import MONITOR
 from tools.sources.options import Limits, LoadOptions
+from tools.sources.py_spy.source import PY_SPY
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.trace_file import TraceFile
@@ -178,6 +179,7 @@ TARGETS = (
     ),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
     Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
+    Target("py-spy stacks", "stacks.json", seeds.stacks, "text", _records(PY_SPY), 0.01),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

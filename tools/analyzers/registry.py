@@ -34,6 +34,7 @@ from tools.analyzers.cpu import (
     host_pauses,
     pauses,
     profiling,
+    sampled_stacks,
     synchronization,
     value_reads,
 )
@@ -86,6 +87,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (output_warnings.flushes, output_tables.timers, output_tables.operator_table, output_tables.operations),
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
     (operations.operation_times,),
+    (sampled_stacks.sampled_stacks,),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),
 )

@@ -232,6 +232,9 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
     if not profile.measured and not profile.run.cut and profile.run.collectives is not None:
         return Judgement("inconclusive", "no trace was read, and records of collectives hold no steps", STEP_LINES)
+    if not profile.measured and not profile.run.cut and profile.run.host_stacks is not None:
+        why = "no trace was read, and stacks of the host do not show what a step loses"
+        return Judgement("inconclusive", why, capture_of(profile))
     if not profile.measured and not profile.run.cut and profile.run.job_log is None:
         return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     if not profile.measured and not profile.run.cut:

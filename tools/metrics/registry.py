@@ -43,6 +43,7 @@ from tools.metrics.recorded import (
     ascend,
     collective_calls,
     collector,
+    host_stacks,
     job_log,
     job_tables,
     operations,
@@ -115,6 +116,7 @@ MODULES = (
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
+    *(host_stacks,),
     *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 

@@ -30,6 +30,7 @@ OPERATIONS_FORMAT = "step operations"
 FLIGHT_FORMAT = "flight recorder"
 INSPECTOR_FORMAT = "NCCL Inspector"
 RAS_FORMAT = "NCCL RAS"
+STACKS_FORMAT = "py-spy stacks"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

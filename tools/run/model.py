@@ -14,12 +14,14 @@ from tools.run.ascend import AscendTables
 from tools.run.collective_records import CollectiveRecords
 from tools.run.counters import CounterRecords
 from tools.run.events import EventTable
+from tools.run.host_stacks import HostStacks
 from tools.run.job_log import JobLog
 from tools.run.kinds import ASCEND_FORMAT as ASCEND_FORMAT
 from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
 from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import OPERATIONS_FORMAT as OPERATIONS_FORMAT
+from tools.run.kinds import STACKS_FORMAT as STACKS_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
 from tools.run.operations import StepOperations
 from tools.run.records import MonitorRecords
@@ -164,6 +166,7 @@ class Run:
     collectives: CollectiveRecords | None = None  # of a flight recorder, NCCL Inspector, NCCL RAS
     counters: CounterRecords | None = None  # sampled by nvidia-smi, sar and their like, trackers, exporters
     operations: StepOperations | None = None  # of a straggler study's table
+    host_stacks: HostStacks | None = None  # of py-spy
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

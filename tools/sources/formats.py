@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tools.run.ascend import AscendTables
     from tools.run.collective_records import CollectiveRecords
     from tools.run.counters import CounterRecords
+    from tools.run.host_stacks import HostStacks
     from tools.run.job_log import JobLog
     from tools.run.model import Source
     from tools.run.operations import StepOperations
@@ -63,6 +64,7 @@ class Contribution:
     counters: CounterRecords | None = None
     operations: StepOperations | None = None
     collectives: CollectiveRecords | None = None
+    host_stacks: HostStacks | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -77,10 +79,19 @@ class Contribution:
             counters=joined_counters(self.counters, other.counters),
             operations=other.operations if self.operations is None else self.operations,
             collectives=joined_collectives(self.collectives, other.collectives),
+            host_stacks=_joined_stacks(self.host_stacks, other.host_stacks),
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),
         )
+
+
+def _joined_stacks(first: HostStacks | None, second: HostStacks | None) -> HostStacks | None:
+    if first is None or second is None:
+        return first or second
+    from tools.run.host_stacks import joined_stacks
+
+    return joined_stacks([first, second])
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,7 @@ def _run(
         counters=records.counters,
         operations=records.operations,
         collectives=records.collectives,
+        host_stacks=records.host_stacks,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -165,6 +166,7 @@ def _untraced(
         read.counters,
         read.operations,
         read.collectives,
+        read.host_stacks,
     )
     if all(each is None for each in parts):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
@@ -193,6 +195,7 @@ def _untraced(
         counters=read.counters,
         operations=read.operations,
         collectives=read.collectives,
+        host_stacks=read.host_stacks,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

@@ -14,6 +14,7 @@ from tools.sources.job_log.source import JOB_LOG, job_log_by
 from tools.sources.kineto.source import KINETO
 from tools.sources.monitor.source import MONITOR
 from tools.sources.nsys.source import NSYS
+from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 
@@ -21,6 +22,7 @@ TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
     *(FLIGHT_RECORDER,),
+    *(PY_SPY, PY_SPY_TEXT),
 )
 START_BYTES = 64
 

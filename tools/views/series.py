@@ -173,6 +173,7 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
         run.counters,
         run.operations,
         run.collectives,
+        run.host_stacks,
     )
     other = any(each is not None for each in parts)
     if not run.ranks and not run.cut and not other and series_of(run) is None:

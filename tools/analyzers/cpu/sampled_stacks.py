@@ -1,0 +1,121 @@
+"""By stacks that py-spy sampled: where is the host's training thread, and does one rank stand elsewhere?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tools.analyzers.support.answers import affected, cannot_answer, found, say, symptom, worst_of
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
+from tools.metrics.recorded.host_stacks import host_stacks, sampled_frames
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+
+SHARE_PCT = 20.0  # of the samples: a tenth of them alone varies by some per cent between recordings of 10 s
+FEWEST_SAMPLES = 100  # a second at py-spy's usual rate
+HYPOTHESIS = 0.45  # below what makes a verdict: samples do not show whether the device waited
+SHOWN = 3  # functions of a rank
+SHOWN_RANKS = 4
+NO_COST = "samples of the host do not show what the step loses"
+AGAINST = "py-spy leaves out samples of idle threads, and does not show whether the device had work meanwhile."
+NO_TRAINING_THREAD = "`py-spy record --pid PID -f speedscope` on the process of the training, not on its workers"
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What much time in an activity stands for."""
+
+    activity: str
+    cause: str
+    text: str
+    mechanism: str | None = None
+
+
+MEANINGS = (
+    Meaning("data_loading", "slow_data_processing", "asks its data loader for a batch"),
+    Meaning("saving", "checkpoint_stall", "saves", "synchronous_save"),
+    Meaning("compiling", "operator_compilation", "compiles operators"),
+)
+
+
+@check(
+    *("cpu.sampled_stacks", "Host by sampled stacks", "Where is the training thread by sampled stacks?"),
+    causes=("slow_data_processing", "checkpoint_stall", "operator_compilation"),
+    from_records="tables",
+)
+def sampled_stacks(profile: Profile) -> Check | None:
+    """The functions with most samples of each rank; where no trace shows more, what they stand for."""
+    if profile.run.host_stacks is None:
+        return None
+    record = host_stacks(profile)
+    if not record.ranks:
+        return cannot_answer("no sampled thread is one of a training", NO_TRAINING_THREAD)
+    said = [_functions(profile, rank) for rank in record.ranks[:SHOWN_RANKS]]
+    said += _elsewhere(profile)
+    findings = [] if profile.traced else _findings(profile, said)
+    return found(*findings) if findings else symptom(*said)
+
+
+def _functions(profile: Profile, rank: int) -> Sentence:
+    table = sampled_frames(profile)
+    names = [str(name) for name in table.loc[table["rank"] == rank, "name"].iloc[:SHOWN]]
+    count = measure(profile, "stack_samples", rank=rank)
+    who = "the training thread" if rank < 0 else f"the training thread of rank {rank}"
+    if count.value <= 1:
+        return say(f"At one moment {who} was in {{n0}}.", names=(_short(names[0]),))
+    shares = [measure(profile, "frame_share_pct", name=name, rank=rank) for name in names]
+    listed = ", ".join(f"{{{at + 1}}} in {{n{at}}}" for at in range(len(names)))
+    return say(f"Of {{0}} of {who}: {listed}.", count, *shares, names=tuple(map(_short, names)))
+
+
+def _elsewhere(profile: Profile) -> list[Sentence]:
+    """The one rank that is in another function than all the others, where there are three or more."""
+    table = sampled_frames(profile)
+    first = table[table["rank"] >= 0].groupby("rank")["name"].first()
+    usual, count = Counter(str(name) for name in first).most_common(1)[0] if len(first) else ("", 0)
+    other = [int(str(rank)) for rank, name in first.items() if name != usual]
+    if len(first) < 3 or len(other) != 1 or count < 2:
+        return []
+    text = f"Rank {other[0]} is elsewhere than the other sampled ranks: in {{n0}}, they are in {{n1}}."
+    return [say(text, names=(_short(str(first[other[0]])), _short(usual)))]
+
+
+def _findings(profile: Profile, said: list[Sentence]) -> list[Finding]:
+    sampled = [
+        rank
+        for rank in host_stacks(profile).ranks
+        if measure(profile, "stack_samples", rank=rank).value >= FEWEST_SAMPLES
+    ]
+    findings: list[Finding] = []
+    for each in MEANINGS:
+        shares: dict[int, Fact] = {
+            rank: measure(profile, "activity_share_pct", activity=each.activity, rank=rank) for rank in sampled
+        }
+        ranks = affected(shares, SHARE_PCT) if shares else ()
+        ranks = tuple(rank for rank in ranks if shares[rank].value >= SHARE_PCT)
+        if not ranks:
+            continue
+        worst = worst_of(shares)
+        findings.append(
+            Finding(
+                cause=each.cause,
+                mechanism=each.mechanism,
+                claim=say(f"In {{0}} of its samples the training thread {each.text}.", shares[worst]),
+                confidence=HYPOTHESIS,
+                ranks=tuple(rank for rank in ranks if rank >= 0),
+                impact_ms=0.0,
+                impact_method=NO_COST,
+                details=tuple(said),
+                against=(say(AGAINST),),
+                disproved_by="a trace of these steps shows the device at work meanwhile",
+            )
+        )
+    return findings
+
+
+def _short(frame: str) -> str:
+    """A frame with the name of its file alone."""
+    name, _, place = frame.partition(" (")
+    return f"{name} ({PurePosixPath(place).name}" if place else name
