@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tools.run.secrets import without_secrets
 from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
@@ -29,7 +30,7 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             notes.append(f"{file.name} was left out: it is no environment of hermes-dx env ({type(error).__name__})")
             continue
-        variables |= {name: value[:LONGEST_VALUE] for name, value in read.variables.items()}
+        variables |= {name: value[:LONGEST_VALUE] for name, value in without_secrets(read.variables).items()}
     return Contribution(variables=variables, notes=tuple(notes))
 
 

@@ -12,6 +12,7 @@ from tools.run.clock import align
 from tools.run.job_log import JobLog
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
+from tools.run.secrets import without_secrets
 from tools.run.steps import find_steps
 from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
@@ -255,5 +256,5 @@ def _rank(own: Sequence[Part], read: Mapping[str, TraceFile], shift_ns: int, var
         marks=steps.marks,
         devices=join_devices(traces),
         host=traces[0].facts.metadata.host or host_of(traces[0].path),
-        metadata={**variables, **traces[0].facts.metadata.plain},
+        metadata={**variables, **without_secrets(traces[0].facts.metadata.plain)},
     )

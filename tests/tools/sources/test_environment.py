@@ -32,6 +32,22 @@ def test_a_debug_variable_is_found_and_named(tmp_path: Path) -> None:
     assert [finding.cause for finding in check.findings] == ["environment_configuration"]
 
 
+def test_the_values_of_secrets_do_not_become_part_of_the_run(tmp_path: Path) -> None:
+    whole = {"HF_TOKEN": "hf_1", "WANDB_API_KEY": "w1", "AWS_SECRET_ACCESS_KEY": "a1", "DB_PASSWORD": "p1"}
+    harmless = {"TOKENIZERS_PARALLELISM": "true", "OMP_NUM_THREADS": "8"}
+    address = {"HTTPS_PROXY": "http://me:a/b@c@proxy:8080"}
+    (tmp_path / "env.json").write_text(json.dumps({"variables": whole | harmless | address}))
+    info = rank_info(0)
+    events = [span("ProfilerStep#1", 0, 50), span("op", 10, 20)]
+    write_trace(tmp_path / "rank0.json", events, distributedInfo=info, MLFLOW_TRACKING_TOKEN="m1", MODEL="tiny")
+    found = load_run([tmp_path]).ranks[0].metadata
+    assert {name: found[name] for name in whole} == dict.fromkeys(whole, "(secret)")
+    assert found["MLFLOW_TRACKING_TOKEN"] == "(secret)"
+    assert found["MODEL"] == "tiny"
+    assert {name: found[name] for name in harmless} == harmless
+    assert found["HTTPS_PROXY"] == "http://(secret)@proxy:8080"
+
+
 def test_harmless_settings_are_clean_and_none_at_all_is_an_open_question(tmp_path: Path) -> None:
     assert ask(Profile(load_run([traced(tmp_path)])), "cpu.environment").status == "cannot_answer"
     (tmp_path / "env.json").write_text(json.dumps(environment({"OMP_NUM_THREADS": "8"})))
