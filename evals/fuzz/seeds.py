@@ -133,6 +133,31 @@ def step_log() -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
+def counters() -> list[bytes]:
+    """Samples of nvidia-smi as CSV and as a table, of sar, vmstat, adapters and interfaces."""
+    query = "timestamp, index, utilization.gpu [%], power.draw [W], clocks_event_reasons.active\n" + "".join(
+        f"2026/11/23 10:00:{second:02d}.500, {device}, 97 %, 250.5 W, 0x0000000000000020\n"
+        for second in range(8)
+        for device in range(2)
+    )
+    table = (
+        "| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |\n"
+        "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                    0 |\n"
+        "| N/A   34C    P0   270W / 400W |  71234MiB / 81920MiB |     97%      Default |\n"
+    )
+    machine = (
+        "Linux 5.10.103 (node7) \t2026-11-23 \t_x86_64_\t(4 CPU)\n\n"
+        "10:00:00        CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+        "10:00:05        all      0.25      0.00      1.31     30.00      4.00     64.44\n\n"
+        " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+        " 9  2      0 123456  12345 654321    0    4    10    20  100  900 60  5 20 10  5\n"
+        "link mlx5_0/1 rx_write_requests 10 out_of_sequence 7 local_ack_timeout_err 2\n"
+        "NIC statistics:\n     rx_prio3_pause: 100\n     rx_discards_phy: 3\n"
+        "/proc/pressure/io:full avg10=35.00 avg60=10.00 avg300=9.00 total=123456\n"
+    )
+    return [query.encode(), table.encode(), machine.encode()]
+
+
 def ascend_tables() -> list[bytes]:
     """Tables of an Ascend profiler: steps, kernels and the collectives of a rank."""
     steps = (

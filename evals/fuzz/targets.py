@@ -32,6 +32,7 @@ from tools.sources.py_spy.source import PY_SPY
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.trace_file import TraceFile
+from tools.sources.utilisation.source import UTILISATION
 from tools.summaries.file import decode, encode
 from tools.summaries.summarize import summarize
 from tools.whatif.planners.registry import MODULES, planner
@@ -173,6 +174,7 @@ TARGETS = (
     Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
     Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
+    Target("utilization samples", "smi.csv", seeds.counters, "text", _records(UTILISATION), 0.004),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
     Target(
         "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01

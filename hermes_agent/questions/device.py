@@ -13,6 +13,7 @@ from hermes_agent.model.display import counted, plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, span, table
 from hermes_agent.questions.question import Question, wording
+from tools.analyzers.registry import check_of
 from tools.errors import UsageError
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.idle import REASONS
@@ -96,7 +97,10 @@ def launch_queue(discussion: Discussion, question: Question) -> str:
 
 
 def how_busy(discussion: Discussion, question: Question) -> str:
-    """Share of the step in which kernels run, and in which nothing runs, for each rank with a device."""
+    """Share of the step in which kernels run, and in which nothing runs, for each rank with a device; by samples where
+    no trace was read."""
+    if not discussion.profile().traced and (sampled := check_of(discussion.profile(), "computation.device_use")):
+        return paragraph([discussion.say(each.template, *each.facts, names=each.names) for each in sampled.support])
     views = discussion.profile().ranks
     ranks = [view.rank.rank for view in views if view.rank.has_device]
     ranks = [rank for rank in ranks if not question.ranks or rank in question.ranks]

@@ -30,7 +30,13 @@ UNMARKED = (
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     """Return the first sentences, the headline first; every figure is a fact."""
     if not profile.measured:
-        return [*_of_output(profile), *_cut(profile), *_open_verdict(ranking), *_partial(profile)]
+        return [
+            *_of_output(profile),
+            *_of_samples(profile),
+            *_cut(profile),
+            *_open_verdict(ranking),
+            *_partial(profile),
+        ]
     marked = steps_marked(profile.run)
     if not profile.traced:
         inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
@@ -39,6 +45,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     return [
         *_headline(profile, ranking, marked),
         *_of_output(profile),
+        *_of_samples(profile),
         *_open_verdict(ranking),
         *screened(profile),
         *_cut(profile),
@@ -62,6 +69,28 @@ def _of_output(profile: Profile) -> list[Sentence]:
         said += [finding.claim for finding in network.findings]
         said += [] if profile.measured else network.support
     return said
+
+
+SAMPLED = (
+    *("computation.clocks", "cpu.machine_samples", "io.machine_samples", "communication.network_samples"),
+    *("computation.devices_alike", "computation.device_use", "memory.device_samples"),
+)
+MOST_SAMPLED = 4  # sentences of what samples show, findings first
+
+
+def _of_samples(profile: Profile) -> list[Sentence]:
+    """What sampled counters show that has no known cost; where there are no steps, the state of devices as well."""
+    checks = [each for name in SAMPLED if (each := check_of(profile, name)) is not None]
+    said = [each.claim for check in checks for each in check.findings if each.saving is None]
+    if not profile.measured:
+        said += [
+            each
+            for status in ("found", "clean")
+            for check in checks
+            if check.status == status
+            for each in check.support
+        ]
+    return said[:MOST_SAMPLED]
 
 
 def _outside_steps(profile: Profile) -> list[Sentence]:

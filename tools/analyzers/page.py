@@ -22,6 +22,7 @@ FROM_RECORDS = {
     "output": "; the job's output suffices",
     "tables": "; an Ascend profiler's tables suffice",
     "collectives": "; dumps of the flight recorder, NCCL Inspector or NCCL RAS suffice",
+    "samples": "; samples of counters suffice",
 }
 
 

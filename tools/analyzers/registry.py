@@ -13,6 +13,7 @@ from tools.analyzers.communication import (
     library_log,
     messages,
     network,
+    network_samples,
     redundant,
     transfer,
     uneven_work,
@@ -20,6 +21,7 @@ from tools.analyzers.communication import (
 from tools.analyzers.computation import (
     achieved_rate,
     ascend_kernels,
+    device_samples,
     kernel_groups,
     rank_speed,
     roofline,
@@ -32,6 +34,7 @@ from tools.analyzers.cpu import (
     environment,
     held_up,
     host_pauses,
+    machine_samples,
     pauses,
     profiling,
     sampled_stacks,
@@ -89,6 +92,8 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (operations.operation_times,),
     (sampled_stacks.sampled_stacks,),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
+    (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
+    (machine_samples.processors, machine_samples.disks, network_samples.network),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)

@@ -11,7 +11,7 @@ from tools.findings import Check, Finding
 from tools.judgement.lead import Lead
 from tools.judgement.leads import leads
 from tools.judgement.ranked_cause import RankedCause
-from tools.judgement.record_leads import record_leads
+from tools.judgement.record_leads import leads_without_steps, record_leads
 from tools.judgement.series_doubt import doubted
 from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.views.profile import Profile
@@ -74,7 +74,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     """
     if not profile.measured:
         judged = judge_records(profile, ())
-        return Ranking((), (), judged.verdict, judged.why, judged.needs)
+        open_leads = leads_without_steps([finding for check in checks for finding in check.findings], judged)
+        return Ranking((), (), judged.verdict, judged.why, judged.needs, leads=open_leads)
     step_ms = profile.mean_step_ms
     weighed = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
     found = [_Candidate(finding, name, _alone(profile, finding)) for finding, name in weighed]

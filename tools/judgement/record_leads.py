@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tools.errors import UsageError
-from tools.findings import Fact, Sentence
+from tools.findings import Fact, Finding, Sentence
 from tools.judgement.lead import Candidate, Lead, Place
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
@@ -37,6 +37,22 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     if series is None or judged.verdict != "inconclusive":
         return ()
     return (_hypothesis(series, causes[0], judged) if causes else _largest_part(profile, series, judged),)
+
+
+MOST_WITHOUT_STEPS = 3
+
+
+def leads_without_steps(findings: Sequence[Finding], judged: Judgement) -> tuple[Lead, ...]:
+    """What was found where no steps are known, the surest first: its size is open (0), and so is the verdict."""
+    why = "found in the samples or the output; what it costs a step is not known without step times"
+    surest = sorted(findings, key=lambda each: -each.confidence)[:MOST_WITHOUT_STEPS]
+    return tuple(
+        Lead(
+            *(Place(OF_FAMILY.get(each.family, "step"), each.ranks, "steps not known"), 0.0, 0.0, each.claim),
+            *((Candidate(each.cause, round(each.confidence, 2), why),), judged.needs),
+        )
+        for each in surest
+    )
 
 
 def _hypothesis(series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:

@@ -43,6 +43,7 @@ from tools.metrics.recorded import (
     ascend,
     collective_calls,
     collector,
+    counters,
     host_stacks,
     job_log,
     job_tables,
@@ -52,7 +53,8 @@ from tools.metrics.recorded import (
     saves,
     series,
 )
-from tools.run.model import JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.run.counters import COUNTERS
+from tools.run.model import COUNTER_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
 NAME_LIMIT = 80
@@ -79,6 +81,8 @@ def _words(metric: str, argument: str, value: Argument) -> str:
     match argument:
         case "cause" | "causes":
             return " and ".join(_cause(key) for key in text.split(","))
+        case "counter" | "flag" if text in COUNTERS:
+            return COUNTERS[text].label
         case "mechanism":
             return f"({_plain(text)})"
         case "ranks":
@@ -116,7 +120,7 @@ MODULES = (
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
-    *(host_stacks,),
+    *(counters, host_stacks),
     *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 
@@ -155,7 +159,7 @@ def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, argument
 
 
 def _path(profile: Profile, result: Measurement) -> str:
-    other = (MONITOR_FORMAT, STEP_LOG_FORMAT, JOB_LOG_FORMAT)
+    other = (MONITOR_FORMAT, STEP_LOG_FORMAT, JOB_LOG_FORMAT, COUNTER_FORMAT)
     paths = [
         str(each.path)
         for each in profile.run.sources

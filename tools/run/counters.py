@@ -33,6 +33,8 @@ COUNTERS: Mapping[str, Counter] = {
     "device_memory_used_bytes": Counter("bytes", "device memory in use"),
     "device_memory_total_bytes": Counter("bytes", "device memory"),
     "device_process_memory_bytes": Counter("bytes", "device memory of one process"),  # part: its id and name
+    "device_process_busy_pct": Counter("%", "time in which kernels of one process ran"),
+    "device_memory_used_pct": Counter("%", "device memory in use"),
     "device_power_w": Counter("W", "power draw"),
     "device_power_limit_w": Counter("W", "power limit"),
     "device_power_pct": Counter("%", "power draw of the power limit"),

@@ -64,10 +64,10 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     rest, held = _record_folders(paths, formats)
     for path in rest:
         if _exists_as_file(path):
-            if (format_ := _recognised(path, formats)) is None:
-                traces.append(path)
-            else:
-                given.setdefault(format_.name, []).append(path)
+            known = _recognised(path, formats)
+            traces += [] if known else [path]
+            for each in known:
+                given.setdefault(each.name, []).append(path)
             continue
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
@@ -113,10 +113,12 @@ def _holds(path: Path, wanted: RecordFormat) -> bool:
         return False
 
 
-def _recognised(path: Path, formats: Sequence[RecordFormat]) -> RecordFormat | None:
-    """The format of a file given by its path that no reader of traces knows by its name."""
+def _recognised(path: Path, formats: Sequence[RecordFormat]) -> tuple[RecordFormat, ...]:
+    """The formats of a file given by its path that no reader of traces knows by its name: the first nested one, else
+    all others that know its content, as a job's output may hold a table of nvidia-smi."""
     asked = [each for each in formats if each.nested or not is_trace_file(path.name)]
-    return next((each for each in asked if each.recognises is not None and each.recognises(path)), None)
+    known = [each for each in asked if each.recognises is not None and each.recognises(path)]
+    return tuple([each for each in known if each.nested][:1] or known)
 
 
 def _records(

@@ -17,11 +17,12 @@ from tools.sources.nsys.source import NSYS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
+from tools.sources.utilisation.source import UTILISATION
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
-    *(FLIGHT_RECORDER,),
+    *(FLIGHT_RECORDER, UTILISATION),
     *(PY_SPY, PY_SPY_TEXT),
 )
 START_BYTES = 64

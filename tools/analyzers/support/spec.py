@@ -19,8 +19,8 @@ CUT = "the trace is cut: whole threads, streams or kinds of events may be missin
 
 Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
 Stage = Literal["coarse", "inter_operator", "family"]
-Records = Literal["", "steps", "host", "output", "tables", "collectives"]
-WITHOUT_STEPS: tuple[Records, ...] = ("output", "tables", "collectives")
+Records = Literal["", "steps", "host", "output", "tables", "collectives", "samples"]
+WITHOUT_STEPS: tuple[Records, ...] = ("output", "tables", "collectives", "samples")
 Question = Callable[[Profile], Check | Finding | None]
 
 
@@ -41,7 +41,7 @@ class CheckSpec:
     ``mechanisms`` are those that this check looks for by itself. ``from_records`` says what monitor records or step
     logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide; ``output``: the job's
     own output answers, ``tables``: those of a profiler answer, ``collectives``: what these recorded themselves answers,
-    with or without steps.
+    ``samples``: those of counters answer, with or without steps.
     """
 
     name: str

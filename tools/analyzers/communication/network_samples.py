@@ -1,0 +1,94 @@
+"""The network by sampled counters: retransmission, pause frames, drops and congestion, by their rise."""
+
+from __future__ import annotations
+
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
+from tools.views.counters import CounterView, counter_view
+from tools.views.profile import Profile
+
+AGAIN_PCT = 0.1  # of TCP segments: throughput falls noticeably from there on (Mathis et al., 1997)
+COUNTED_AGAIN = 20.0  # fewer events happen on any network and show no rate
+NO_COST = "what it costs cannot be read from counters of the network"
+SURE_CAP = 0.7
+TWICE = (
+    "the same counters twice, a minute apart, while the training runs "
+    "(`rdma statistic`, `ethtool -S INTERFACE`, `nstat -az`)"
+)
+ONCE = "the counters were read once: they count since the machine was started, not while the training ran"
+ADAPTER = ("rdma_retransmissions", "rdma_timeouts", "rdma_out_of_sequence")
+NOTED = {
+    "pause_frames_received": "The other side asked to pause: {0}, so its buffers or the network behind it are full.",
+    "pause_frames_sent": "This machine asked the other side to pause: {0}, it receives faster than it can store.",
+    "interface_dropped": "Interfaces dropped packets: {0}.",
+    "interface_errors": "Interfaces report errors: {0}, which points to a cable or an adapter.",
+    "rdma_congestion_notices": "Switches mark congestion: {0}.",
+    "link_downed": "Links went down: {0}.",
+    "link_symbol_errors": "Links report symbol errors: {0}, which points to a cable.",
+}
+
+
+@check(
+    *("communication.network_samples", "Network by samples", "Does the network lose or hold back packets?"),
+    causes=("rdma_retransmission",),
+    from_records="samples",
+)
+def network(profile: Profile) -> Check | Finding | None:
+    """Rises of the counters of adapters and interfaces, and the share of TCP segments that were sent again."""
+    view = counter_view(profile)
+    if view is None:
+        return None
+    counted = [counter for counter in (*ADAPTER, *NOTED) if not view.rises(counter).empty]
+    again = _again(profile)
+    if not counted and again is None:
+        return None
+    read_twice = {counter: fact for counter in counted if (fact := _rise(profile, counter)) is not None}
+    risen = [counter for counter in ADAPTER if counter in read_twice and read_twice[counter].value >= COUNTED_AGAIN]
+    notes = [
+        say(NOTED[each], fact) for each, fact in read_twice.items() if each in NOTED and fact.value >= COUNTED_AGAIN
+    ]
+    notes += _tcp(again)
+    if risen:
+        return found(_retransmission(read_twice[risen[0]], notes))
+    if notes:
+        return symptom(*notes)
+    if not read_twice and again is None:
+        return cannot_answer(ONCE, TWICE, *_totals(profile, view, counted))
+    flat = [say("Between the readings there were {0}.", fact) for fact in list(read_twice.values())[:3]]
+    kept = [say("{0} of the TCP segments were sent again.", again)] if again is not None else []
+    return clean(*flat, *kept)
+
+
+def _rise(profile: Profile, counter: str) -> Fact | None:
+    return measured(profile, "counted_rise", counter=counter)
+
+
+def _again(profile: Profile) -> Fact | None:
+    """The share of TCP segments that were sent again while the counters were read."""
+    facts = (measured(profile, "tcp_sent_again_pct", of=of) for of in ("rise", "rate"))
+    return next((fact for fact in facts if fact is not None), None)
+
+
+def _tcp(again: Fact | None) -> list[Sentence]:
+    if again is None or again.value < AGAIN_PCT:
+        return []
+    return [say("{0} of the TCP segments were sent again: the network loses packets.", again)]
+
+
+def _retransmission(risen: Fact, notes: list[Sentence]) -> Finding:
+    return Finding(
+        cause="rdma_retransmission",
+        claim=say("RDMA transfers went wrong and were repeated between the readings: {0}.", risen),
+        confidence=confidence((risen.value, COUNTED_AGAIN), at_most=SURE_CAP),
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=tuple(notes),
+    )
+
+
+def _totals(profile: Profile, view: CounterView, counted: list[str]) -> list[Sentence]:
+    """What was counted since the start, where that is anything."""
+    facts = (measured(profile, "counted_total", counter=counter) for counter in counted)
+    return [say("Counted so far: {0}.", fact) for fact in facts if fact is not None and fact.value > 0.0][:3]

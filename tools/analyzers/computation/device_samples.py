@@ -1,0 +1,324 @@
+"""Devices by sampled counters: lowered clocks, devices that differ under like load, how often kernels run, memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.metrics.registry import measure
+from tools.views.counters import DeviceReadings, counter_view
+from tools.views.profile import Profile
+
+CLOCKS_NEEDED = (
+    "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,power.limit,temperature.gpu,clocks.sm,"
+    "clocks.max.sm,clocks_event_reasons.active --format=csv -lms 500 -f gpus.csv` while the training runs"
+)
+BUSY_NEEDED = (
+    "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 500 -f gpus.csv` while it trains"
+)
+NO_LOAD = "no device is under load in any reading: the samples are not of the running training"
+OFTEN_PCT = 10.0  # of the readings under load: a device that is warm for a moment costs nothing
+BELOW_PEERS_PCT = 5.0  # under the median clock of the other devices (taxonomy: slow_device)
+BELOW_MAX_PCT = 20.0  # under the highest clock: power limits of 5 to 15 % are usual at full load
+HOTTER_C, MORE_POWER_PCT, LIKE_PCT = 10.0, 15.0, 10.0  # apart under load alike to so many points of utilization
+USED_PCT, UNUSED_PCT = 50.0, 5.0  # a device next to nothing runs on while others are busy
+FULL_PCT = 95.0  # of the memory: an allocator that asks for more has to release its cache first
+SHARED_GIB = 1.0  # of memory that a second process holds on a device
+SAW_TOOTH_PCT, FEWEST_READINGS, FEWEST_STRETCHES = 10.0, 20, 3
+FULLY_BUSY_PCT = 90.0
+SHOWN = 8
+NO_COST = "what it costs cannot be read from samples without step times"
+NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
+FEW_READINGS, FEW_CAP = 5, 0.4  # under load: fewer show a moment, not a state
+CLOCK_CAP, FLAG_CAP = 0.8, 0.85  # kernels that wait for memory do not slow down with the clock
+REASONS = {
+    "throttle_thermal": ("thermal", "for heat"),
+    "throttle_power_brake": ("power_cap", "by the power supply"),
+    "throttle_hardware": ("down_clock", "by the hardware"),
+}
+
+
+def _devices(profile: Profile) -> dict[str, DeviceReadings]:
+    view = counter_view(profile)
+    return {} if view is None else dict(view.devices)
+
+
+def _loaded(devices: dict[str, DeviceReadings]) -> dict[str, DeviceReadings]:
+    return {name: each for name, each in devices.items() if each.loaded.any()}
+
+
+@check(
+    *("computation.clocks", "Clocks by samples", "Do devices lower their clocks under load?"),
+    causes=("slow_device",),
+    from_records="samples",
+)
+def clocks(profile: Profile) -> Check | None:
+    """Throttle reasons of readings under load, and clocks against those of the other devices and the highest one."""
+    devices = _devices(profile)
+    if not devices:
+        return None
+    known = [name for name, each in devices.items() if each.has("device_clock_mhz") or _flags(each)]
+    if not known:
+        return cannot_answer("the samples hold neither clocks nor reasons for lowering them", CLOCKS_NEEDED)
+    busy = [name for name in known if name in _loaded(devices)]
+    if not busy:
+        return cannot_answer(NO_LOAD, CLOCKS_NEEDED)
+    slowed = {name: each for name in busy if (each := _slowed(profile, name, devices[name])) is not None}
+    if slowed:
+        return found(_with_others(slowed))
+    notes = [each for name in busy for each in _at_limit(profile, name)]
+    return symptom(*notes) if notes else clean(*_steady(profile, busy[0], devices[busy[0]]))
+
+
+def _with_others(slowed: dict[str, Finding]) -> Finding:
+    """The surest finding, which names the other devices of which the same holds: a job waits for its slowest one."""
+    first = max(slowed, key=lambda name: slowed[name].confidence)
+    others = [name for name in slowed if name != first]
+    if not others:
+        return slowed[first]
+    shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
+    also = say(f"The same holds for device{'s' if len(others) > 1 else ''} {shown}.")
+    return replace(slowed[first], details=(*slowed[first].details, also))
+
+
+def _flags(device: DeviceReadings) -> list[str]:
+    return [flag for flag in (*REASONS, "throttle_power") if device.has(flag)]
+
+
+def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | None:
+    """A device that lowers its clock for heat or by its hardware, or runs below the clocks of the others."""
+    own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
+    peers = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, among="others")
+    below_pct = 0.0 if own is None or peers is None else 100.0 * (1.0 - own.value / max(peers.value, 1e-9))
+    shares = {flag: measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)}
+    flag = max(shares, key=lambda each: shares[each].value, default="")
+    if flag and shares[flag].value >= OFTEN_PCT:
+        mechanism, reason = REASONS[flag]
+        text = f"Device {name} lowers its clock {reason} in {{0}} of the readings under load."
+        claim, sure = say(text, shares[flag]), confidence((shares[flag].value, OFTEN_PCT), at_most=FLAG_CAP)
+    elif own is not None and peers is not None and below_pct >= BELOW_PEERS_PCT:
+        mechanism = "power_cap" if _lower_limit(profile, name) else "down_clock"
+        text = f"Under load device {name} runs at {{0}}, the median of the others at {{1}}."
+        claim, sure = say(text, own, peers), confidence((below_pct, BELOW_PEERS_PCT), at_most=CLOCK_CAP)
+    else:
+        return None
+    finding = Finding(
+        cause="slow_device",
+        mechanism=mechanism,
+        claim=claim,
+        confidence=min(sure, FEW_CAP) if int(device.loaded.sum()) < FEW_READINGS else sure,
+        details=_state(profile, name),
+        against=(say("Kernels that wait for memory or for the host do not slow down with the clock."),),
+        signals=("throttle reasons set",) if flag and shares[flag].value >= OFTEN_PCT else ("clock below peers",),
+    )
+    saving = _saving(profile, name, _slowdown(profile, name, below_pct))
+    if saving is None:
+        return replace(finding, impact_ms=0.0, impact_method=NO_COST)
+    return replace(finding, saving=saving)
+
+
+def _slowdown(profile: Profile, name: str, below_pct: float) -> float:
+    """By how much the clock is below that of the others, or below the highest one, in per cent."""
+    own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
+    top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
+    below_top = 0.0 if own is None or top is None else 100.0 * (1.0 - own.value / max(top.value, 1e-9))
+    return max(below_pct, below_top, 0.0)
+
+
+def _saving(profile: Profile, name: str, below_pct: float) -> Saving | None:
+    """What the clock may cost: that share of the time in which kernels run, at most; None without steps."""
+    busy = measured(profile, "device_counter_pct", counter="device_busy_pct", device=name, statistic="mean")
+    if not profile.measured or busy is None or below_pct <= 0.0:
+        return None
+    step_ms = profile.mean_step_ms
+    most = step_ms * busy.value / 100.0 * below_pct / 100.0
+    return Saving(step_ms, 0.5 * most, 0.0, most, "samples: kernel time in proportion to the clock, by half")
+
+
+def _lower_limit(profile: Profile, name: str) -> bool:
+    """Whether the device has a lower power limit than the others."""
+    own, others = (
+        measured(profile, "device_counter_w", counter="device_power_limit_w", device=name, among=among)
+        for among in ("device", "others")
+    )
+    return own is not None and others is not None and own.value < 0.98 * others.value
+
+
+def _state(profile: Profile, name: str) -> tuple[Sentence, ...]:
+    """Clock, temperature and power of a device under load, as far as they were sampled."""
+    asked = (("mhz", "device_clock_mhz"), ("c", "device_temperature_c"), ("w", "device_power_w"))
+    facts = [
+        fact
+        for unit, counter in asked
+        if (fact := measured(profile, f"device_counter_{unit}", counter=counter, device=name, loaded=1)) is not None
+    ]
+    places = ", ".join(f"{{{at}}}" for at in range(len(facts)))
+    return (say(f"Under load device {name} has {places}.", *facts),) if facts else ()
+
+
+def _at_limit(profile: Profile, name: str) -> list[Sentence]:
+    """A power limit that lowers clocks: usual for large devices at full load, so no cause by itself."""
+    share = measured(profile, "device_flag_pct", flag="throttle_power", device=name)
+    if share is not None and share.value >= OFTEN_PCT:
+        text = (
+            f"The power limit lowers the clock of device {name} in {{0}} of the readings under load; that is usual at"
+        )
+        return [say(f"{text} full load.", share), *_state(profile, name)]
+    own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
+    top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
+    if own is None or top is None or own.value > (1.0 - BELOW_MAX_PCT / 100.0) * top.value:
+        return []
+    return [say(f"Under load device {name} runs at {{0}} of {{1}} at most; the samples do not show why.", own, top)]
+
+
+def _steady(profile: Profile, name: str, device: DeviceReadings) -> tuple[Sentence, ...]:
+    """What shows that clocks are not lowered, on the first device."""
+    flags = [measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)]
+    said = [say(f"Device {name} lowers its clock for heat or by its hardware in {{0}} of the readings.", *flags[:1])]
+    return (*(said if flags else []), *_state(profile, name))
+
+
+@check(
+    *("computation.devices_alike", "Devices by samples", "Do devices differ under like load?"),
+    from_records="samples",
+)
+def devices_alike(profile: Profile) -> Check | None:
+    """Temperature and power of devices that are busy alike, and devices on which hardly a kernel runs."""
+    devices = _devices(profile)
+    if len(devices) < 2:
+        return None
+    unused = [each for name in devices if (each := _unused(profile, name)) is not None]
+    apart = [each for name in _loaded(devices) for each in _apart(profile, name)]
+    if unused or apart:
+        return symptom(*unused, *apart)
+    compared = [each for name in _loaded(devices) for each in _state(profile, name)]
+    if len(compared) < 2:
+        return cannot_answer(NO_LOAD, BUSY_NEEDED)
+    return clean(*compared[:2])
+
+
+def _pair(profile: Profile, unit: str, counter: str, name: str, loaded: int) -> tuple[Fact, Fact] | None:
+    own, others = (
+        measured(profile, f"device_counter_{unit}", counter=counter, device=name, loaded=loaded, among=among)
+        for among in ("device", "others")
+    )
+    return None if own is None or others is None else (own, others)
+
+
+def _unused(profile: Profile, name: str) -> Sentence | None:
+    """A device on which hardly a kernel runs while the others are busy."""
+    pair = _pair(profile, "pct", "device_busy_pct", name, 0)
+    if pair is None or pair[0].value > UNUSED_PCT or pair[1].value < USED_PCT:
+        return None
+    return say(f"On device {name} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair)
+
+
+def _apart(profile: Profile, name: str) -> list[Sentence]:
+    """A device that is hotter or draws other power than the others while kernels run on all of them alike."""
+    busy = _pair(profile, "pct", "device_busy_pct", name, 1)
+    if busy is None or abs(busy[0].value - busy[1].value) > LIKE_PCT:
+        return []
+    said: list[Sentence] = []
+    hot, power = (_pair(profile, *each, name, 1) for each in (("c", "device_temperature_c"), ("w", "device_power_w")))
+    if hot is not None and hot[0].value - hot[1].value >= HOTTER_C:
+        text = f"Device {name} is at {{0}}, the median of the others at {{1}}, under like load: look at its cooling."
+        said.append(say(text, *hot))
+    if power is not None and abs(power[0].value / max(power[1].value, 1e-9) - 1.0) >= MORE_POWER_PCT / 100.0:
+        text = f"Device {name} draws {{0}}, the median of the others {{1}}: its work or its clock differs."
+        said.append(say(text, *power))
+    return said
+
+
+@check(
+    *("computation.device_use", "Utilization by samples", "How often do kernels run, and does a device run dry?"),
+    from_records="samples",
+)
+def device_use(profile: Profile) -> Check | None:
+    """Mean utilization of each device, and stretches in which it has nothing to do."""
+    devices = {name: each for name, each in _devices(profile).items() if each.has("device_busy_pct")}
+    if not devices:
+        return None if not _devices(profile) else cannot_answer("the samples hold no utilization", BUSY_NEEDED)
+    means = {name: _busy(profile, name) for name in devices}
+    least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
+    said = _range(least, most, means, _once(devices))
+    dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
+    if means[least].value >= FULLY_BUSY_PCT and not dry:
+        return clean(said, say(NO_EFFICIENCY))
+    return symptom(said, *dry[:3], say(NO_EFFICIENCY))
+
+
+def _range(least: str, most: str, means: dict[str, Fact], once: bool) -> Sentence:
+    """The utilization of the least and the most busy device."""
+    when = "of the time around the one reading" if once else "of the time"
+    if len(means) > 1 and means[least].value == means[most].value:
+        return say(f"Kernels ran in {{0}} {when} on every device.", means[least])
+    if len(means) > 1:
+        text = f"Kernels ran in {{0}} {when} on device {least}, in {{1}} on device {most}."
+        return say(text, means[least], means[most])
+    return say(f"Kernels ran in {{0}} {when} on device {least}.", means[least])
+
+
+def _once(devices: dict[str, DeviceReadings]) -> bool:
+    """Whether each device was read a single time, as the table of nvidia-smi shows it."""
+    return all(len(each.table) == 1 for each in devices.values())
+
+
+def _busy(profile: Profile, name: str) -> Fact:
+    return measure(profile, "device_counter_pct", counter="device_busy_pct", device=name, statistic="mean")
+
+
+def _runs_dry(profile: Profile, name: str, device: DeviceReadings) -> list[Sentence]:
+    """A saw-tooth: busy and idle readings take turns."""
+    idle = measure(profile, "device_idle_readings_pct", device=name)
+    stretches = measure(profile, "device_idle_stretches", device=name)
+    readings = int(device.table["device_busy_pct"].notna().sum())
+    mixed = SAW_TOOTH_PCT <= idle.value <= 100.0 - SAW_TOOTH_PCT
+    if not mixed or readings < FEWEST_READINGS or stretches.value < FEWEST_STRETCHES:
+        return []
+    text = f"Device {name} has nothing to do in {{0}} of the readings, {{1}} between busy ones: it waits for something"
+    interval = measured(profile, "reading_interval_s", device=name)
+    if interval is None:
+        return [say(f"{text} again and again, such as data, a save or an evaluation.", idle, stretches)]
+    text = (
+        f"{text} again and again, such as data, a save or an evaluation. Readings lie {{2}} apart, and what is shorter"
+    )
+    return [say(f"{text} does not show.", idle, stretches, interval)]
+
+
+@check(
+    *("memory.device_samples", "Device memory by samples", "Is device memory nearly full, or shared?"),
+    from_records="samples",
+)
+def device_memory(profile: Profile) -> Check | None:
+    """The most memory in use on any device, and devices that several processes hold memory of."""
+    devices = _devices(profile)
+    full: list[tuple[float, Sentence]] = []
+    for name, device in devices.items():
+        if device.has("device_memory_used_bytes") and device.has("device_memory_total_bytes"):
+            used, whole = (_gib(profile, name, f"device_memory_{each}_bytes") for each in ("used", "total"))
+            share = 100.0 * used.value / max(whole.value, 1e-9)
+            full.append((share, say(f"Device {name} holds {{0}} of {{1}} at most.", used, whole)))
+    shared = [each for name in devices if (each := _shared(profile, name)) is not None]
+    if not full and not shared:
+        return None
+    share, said = max(full, key=lambda each: each[0], default=(0.0, None))
+    if share >= FULL_PCT and said is not None:
+        note = say("A caching allocator keeps what it once took: its statistics show whether it has to release memory.")
+        return symptom(said, note, *shared)
+    support = [] if said is None else [said]
+    return symptom(*shared, *support) if shared else clean(*support)
+
+
+def _gib(profile: Profile, name: str, counter: str) -> Fact:
+    return measure(profile, "device_counter_gib", counter=counter, device=name)
+
+
+def _shared(profile: Profile, name: str) -> Sentence | None:
+    """Several processes that hold memory of one device."""
+    count = measured(profile, "device_processes", device=name, least_gib=SHARED_GIB)
+    if count is None or count.value < 2:
+        return None
+    return say(f"{{0}} hold memory of device {name}; where one of them is of another job, they share its time.", count)

@@ -1,0 +1,145 @@
+"""Machines by sampled counters: who takes processor time from the training, and whether it waits for disks."""
+
+from __future__ import annotations
+
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
+from tools.analyzers.support.figures import measured
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
+from tools.metrics.registry import measure
+from tools.views.counters import CounterView, counter_view
+from tools.views.profile import Profile
+
+STEAL_PCT = 5.0  # of processor time: what a virtual machine is billed for and does not get
+WAITING_PCT = 20.0  # of the time some process waits for a processor; a few per cent are usual on a busy machine
+STALLED_PCT = 10.0  # of the time every process that could run waits for a disk
+IOWAIT_PCT, DISK_BUSY_PCT = 10.0, 90.0
+NO_COST = "what it costs a step cannot be read from samples of a machine"
+CPU_CAP, DISK_CAP = 0.6, 0.45  # samples do not say whose processes wait
+MACHINE = ("cpu_busy_pct", "cpu_iowait_pct", "cpu_steal_pct", "pressure_cpu_some_pct", "pressure_io_full_pct")
+
+
+def _level(profile: Profile, counter: str, statistic: str = "median") -> Fact | None:
+    return measured(profile, "machine_counter_pct", counter=counter, statistic=statistic)
+
+
+def _view(profile: Profile) -> CounterView | None:
+    view = counter_view(profile)
+    if view is None or all(view.machine(counter, None).empty for counter in (*MACHINE, "process_wait_pct")):
+        return None
+    return view
+
+
+@check(
+    *("cpu.machine_samples", "Processors by samples", "Does the machine have too little processor time?"),
+    causes=("cpu_contention",),
+    from_records="samples",
+)
+def processors(profile: Profile) -> Check | Finding | None:
+    """Time that other virtual machines take, and processes that wait for a processor."""
+    if _view(profile) is None:
+        return None
+    steal, waiting = _level(profile, "cpu_steal_pct"), _level(profile, "pressure_cpu_some_pct")
+    own = _waiting_process(profile)
+    if steal is not None and steal.value >= STEAL_PCT:
+        claim = say("Other virtual machines take {0} of the processor time.", steal)
+        return found(_contention(profile, claim, confidence((steal.value, STEAL_PCT), at_most=CPU_CAP)))
+    if own is not None and own.value >= WAITING_PCT:
+        claim = say("A Python process waits for a processor for {0} of the time.", own)
+        return found(_contention(profile, claim, confidence((own.value, WAITING_PCT), at_most=CPU_CAP)))
+    if waiting is not None and waiting.value >= WAITING_PCT:
+        claim = say("Some process waits for a processor for {0} of the time.", waiting)
+        return found(_contention(profile, claim, confidence((waiting.value, WAITING_PCT), at_most=DISK_CAP)))
+    support = _figures(profile)
+    if steal is None and waiting is None and own is None:
+        return cannot_answer(
+            "the samples do not show who waits for a processor", "`pidstat -u 1` while it trains", *support
+        )
+    return clean(*support)
+
+
+def _contention(profile: Profile, claim: Sentence, sure: float) -> Finding:
+    return Finding(
+        cause="cpu_contention",
+        claim=claim,
+        confidence=sure,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=tuple(_figures(profile)),
+    )
+
+
+def _waiting_process(profile: Profile) -> Fact | None:
+    """The longest wait of a Python process, by the mean of its readings."""
+    view = counter_view(profile)
+    own = None if view is None else view.machine("process_wait_pct", None)
+    if own is None or own.empty:
+        return None
+    python = own[own["part"].str.contains("python|pt_main_thread", case=False, regex=True).to_numpy(dtype=bool)]
+    if python.empty:
+        return None
+    part = str(python.groupby("part")["value"].mean().idxmax())
+    return measure(profile, "machine_counter_pct", counter="process_wait_pct", statistic="mean", part=part)
+
+
+def _figures(profile: Profile) -> list[Sentence]:
+    """Processor time in use, and that lost to disks and other virtual machines."""
+    busy, iowait, steal = (_level(profile, f"cpu_{each}_pct") for each in ("busy", "iowait", "steal"))
+    if busy is None or iowait is None or steal is None:
+        return []
+    text = "Of the processor time {0} is in use, {1} is idle while a disk works, {2} goes to other virtual machines."
+    return [say(text, busy, iowait, steal)]
+
+
+@check(
+    *("io.machine_samples", "Disks by samples", "Does the machine wait for its disks?"),
+    causes=("slow_data_reading",),
+    from_records="samples",
+)
+def disks(profile: Profile) -> Check | Finding | None:
+    """Processes that all wait for a disk, and disks that always have requests."""
+    view = counter_view(profile)
+    if view is None:
+        return None
+    stalled, iowait = _level(profile, "pressure_io_full_pct"), _level(profile, "cpu_iowait_pct")
+    busy = _busiest_disk(profile, view)
+    if stalled is None and iowait is None and busy is None:
+        return None
+    if stalled is not None and stalled.value >= STALLED_PCT:
+        claim = say("All processes that could run wait for disks for {0} of the time.", stalled)
+        return found(_reading(claim, confidence((stalled.value, STALLED_PCT), at_most=DISK_CAP), busy))
+    if busy is not None and busy[0].value >= DISK_BUSY_PCT and iowait is not None and iowait.value >= IOWAIT_PCT:
+        claim = say(
+            "Processors are idle for {0} of the time while a disk works, which has requests for {1}.", iowait, busy[0]
+        )
+        return found(_reading(claim, confidence((iowait.value, IOWAIT_PCT), at_most=DISK_CAP), busy))
+    said = [say("Processors are idle for {0} of the time while a disk works.", iowait)] if iowait is not None else []
+    said += (
+        [say("All processes that could run wait for disks for {0} of the time.", stalled)]
+        if stalled is not None
+        else []
+    )
+    said += [say("The busiest disk has requests for {0} of the time.", busy[0])] if busy is not None else []
+    return symptom(*said) if iowait is not None and iowait.value >= IOWAIT_PCT else clean(*said)
+
+
+def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:
+    slow = busy is not None and busy[1] is not None
+    return Finding(
+        cause="slow_data_reading",
+        claim=claim,
+        confidence=sure,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=(say("A request of the busiest disk takes {0}.", busy[1]),) if slow and busy and busy[1] else (),
+    )
+
+
+def _busiest_disk(profile: Profile, view: CounterView) -> tuple[Fact, Fact | None] | None:
+    """The share of the time in which the busiest disk has requests, and the time of a request."""
+    own = view.machine("disk_busy_pct", None)
+    if own.empty:
+        return None
+    part = str(own.groupby("part")["value"].median().idxmax())
+    busy = measure(profile, "machine_counter_pct", counter="disk_busy_pct", part=part)
+    return busy, measured(profile, "machine_counter_ms", counter="disk_wait_ms", part=part)

@@ -1,0 +1,228 @@
+"""Figures of sampled counters: of devices by nvidia-smi and its like, of machines by sar and the kernel's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, choice, metric, over_steps
+from tools.run.counters import COUNTERS
+from tools.views.counters import CounterView, DeviceReadings, counter_view
+from tools.views.profile import Profile
+
+IDLE_PCT = 10.0  # of the time some kernel ran: below it the device had next to nothing to do
+GIB = 1 << 30
+FLAGS = tuple(name for name, each in COUNTERS.items() if each.kind == "flag")
+AMONG = ("device", "others")
+
+
+def counters(profile: Profile) -> CounterView:
+    """The run's samples; UsageError where there are none."""
+    view = counter_view(profile)
+    if view is None:
+        raise UsageError("the run holds no samples of utilization or of system counters")
+    return view
+
+
+def readings(profile: Profile, device: str) -> DeviceReadings:
+    """The readings of a device; UsageError with the known ones where there is no such."""
+    known = counters(profile).devices
+    return known[choice("device", device, list(known))]
+
+
+@metric("%", "{statistic} {counter} {among} {device}", "How busy is a device by its samples?")
+def device_counter_pct(
+    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+) -> Measurement:
+    """Over the readings of one device, with ``loaded`` those under load; of the others the median of them."""
+    return _level(profile, counter, "%", device, statistic, loaded, among)
+
+
+@metric("W", "{statistic} {counter} {among} {device}", "How much power does a device draw?")
+def device_counter_w(
+    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+) -> Measurement:
+    """Power by the samples, as ``device_counter_pct``."""
+    return _level(profile, counter, "W", device, statistic, loaded, among)
+
+
+@metric("C", "{statistic} {counter} {among} {device}", "How hot is a device?")
+def device_counter_c(
+    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+) -> Measurement:
+    """Temperature by the samples, as ``device_counter_pct``."""
+    return _level(profile, counter, "C", device, statistic, loaded, among)
+
+
+@metric("MHz", "{statistic} {counter} {among} {device}", "At which clock does a device run?")
+def device_counter_mhz(
+    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+) -> Measurement:
+    """Clocks by the samples, as ``device_counter_pct``."""
+    return _level(profile, counter, "MHz", device, statistic, loaded, among)
+
+
+@metric("GiB", "{statistic} {counter} {among} {device}", "How much memory of a device is in use?")
+def device_counter_gib(
+    profile: Profile, counter: str, device: str, statistic: str = "max", loaded: int = 0, among: str = "device"
+) -> Measurement:
+    """Memory by the samples, as ``device_counter_pct``."""
+    found = _level(profile, counter, "bytes", device, statistic, loaded, among)
+    return Measurement(found.value / GIB, found.rows, found.selector, source=found.source)
+
+
+def _level(
+    profile: Profile, counter: str, unit: str, device: str, statistic: str, loaded: int, among: str
+) -> Measurement:
+    view = counters(profile)
+    choice("counter", counter, [name for name, each in COUNTERS.items() if each.unit == unit])
+    chosen = readings(profile, device)
+    if choice("among", among, AMONG) == "device":
+        values, rows = _values(chosen, counter, loaded)
+        return _of_rows(view, over_steps(values, statistic), rows, counter)
+    others = [each for name, each in view.devices.items() if name != device and each.has(counter)]
+    kept = [each for each in others if len(_values(each, counter, loaded)[0])] if others else []
+    if not kept:
+        raise UsageError(f"no other device has {COUNTERS[counter].label} in the samples")
+    own = [over_steps(_values(each, counter, loaded)[0], statistic) for each in kept]
+    rows = pd.concat([_values(each, counter, loaded)[1] for each in kept], ignore_index=True)
+    return _of_rows(view, float(np.median(own)), rows, counter)
+
+
+def _values(
+    device: DeviceReadings, counter: str, loaded: int
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], pd.DataFrame]:
+    """The readings of a counter and the rows; UsageError where the samples lack it."""
+    if not device.has(counter):
+        raise UsageError(f"the samples of device {device.name} lack {COUNTERS[counter].label}")
+    table = device.table[device.loaded] if loaded else device.table
+    rows = table[table[counter].notna()]
+    if rows.empty:
+        raise UsageError(f"device {device.name} is under load in no reading")
+    return rows[counter].to_numpy(dtype=np.float64), rows[["file", "host", "device", "tick", "line", counter]]
+
+
+@metric("%", "share of readings of device {device} under load with {flag}", "How often are clocks lowered?")
+def device_flag_pct(profile: Profile, flag: str, device: str) -> Measurement:
+    """Readings under load in which the flag was set."""
+    values, rows = _values(readings(profile, device), choice("flag", flag, FLAGS), 1)
+    return _of_rows(counters(profile), 100.0 * float((values > 0).mean()), rows, flag)
+
+
+@metric("%", "share of readings in which device {device} is idle", "How often has a device nothing to do?")
+def device_idle_readings_pct(profile: Profile, device: str) -> Measurement:
+    """Readings in which kernels ran for less than a tenth of the time."""
+    values, rows = _values(readings(profile, device), "device_busy_pct", 0)
+    return _of_rows(counters(profile), 100.0 * float((values < IDLE_PCT).mean()), rows, "device_busy_pct")
+
+
+@metric("times", "idle stretches of device {device}", "How often does a device run out of work?")
+def device_idle_stretches(profile: Profile, device: str) -> Measurement:
+    """Stretches of readings in which it is idle, between readings in which it is not."""
+    values, rows = _values(readings(profile, device), "device_busy_pct", 0)
+    idle = values < IDLE_PCT
+    starts = np.flatnonzero(idle[1:] & ~idle[:-1])
+    return _of_rows(counters(profile), float(len(starts)), rows, "device_busy_pct")
+
+
+@metric("s", "time between two readings of device {device}", "How often was a device sampled?")
+def reading_interval_s(profile: Profile, device: str) -> Measurement:
+    """Median difference of the times of two readings that follow each other."""
+    own = readings(profile, device)
+    if own.interval_s is None:
+        raise UsageError(f"the samples of device {device} have no times")
+    return _of_rows(counters(profile), own.interval_s, own.table[["file", "tick", "line", "time_unix_ns"]], "times")
+
+
+@metric("processes", "processes on device {device}", "How many processes use a device?")
+def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> Measurement:
+    """The most processes in one reading; with ``least_gib`` those that hold at least so much of its memory."""
+    own = readings(profile, device).table
+    samples = counters(profile).records.samples
+    held = samples["counter"].isin(["device_process_memory_bytes"]).to_numpy(dtype=bool)
+    same = (samples["file"] == own["file"].iloc[0]) & (samples["device"] == own["device"].iloc[0])
+    rows = samples[held & same.to_numpy(dtype=bool) & (samples["value"] >= least_gib * GIB).to_numpy(dtype=bool)]
+    if rows.empty:
+        raise UsageError(f"the samples list no processes of device {device}")
+    most = int(rows.groupby("tick")["part"].nunique().max())
+    return _of_rows(counters(profile), float(most), rows[["file", "device", "part", "value", "line"]], "processes")
+
+
+@metric("%", "{statistic} {counter}", "How busy is a machine by its samples?")
+def machine_counter_pct(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
+    """Over the readings of machines, all of them together; ``part`` names a disk or a process."""
+    return _machine(profile, counter, ("%",), statistic, part)
+
+
+@metric("ms", "{statistic} {counter}", "How long do requests of a machine take?")
+def machine_counter_ms(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
+    """The same of times."""
+    return _machine(profile, counter, ("ms",), statistic, part)
+
+
+@metric("/s", "{statistic} {counter}", "How often does something happen on a machine?")
+def machine_counter_per_s(profile: Profile, counter: str, statistic: str = "mean", part: str = "") -> Measurement:
+    """The same of rates."""
+    return _machine(profile, counter, ("/s",), statistic, part)
+
+
+def _machine(profile: Profile, counter: str, units: Sequence[str], statistic: str, part: str) -> Measurement:
+    view = counters(profile)
+    choice("counter", counter, [name for name, each in COUNTERS.items() if each.unit in units])
+    own = view.machine(counter, part)
+    if own.empty:
+        raise UsageError(f"the samples lack {COUNTERS[counter].label}")
+    rows = own[["file", "host", "part", "tick", "line", "value"]]
+    return _of_rows(view, over_steps(own["value"].to_numpy(dtype=np.float64), statistic), rows, counter)
+
+
+@metric("events", "{counter} between the first and the last reading", "Does a counter rise while the training runs?")
+def counted_rise(profile: Profile, counter: str) -> Measurement:
+    """The rise of a total, summed over interfaces, adapters and devices that were read at least twice."""
+    view = counters(profile)
+    choice("counter", counter, [name for name, each in COUNTERS.items() if each.kind == "total"])
+    rows = view.rises(counter)
+    rows = rows[rows["readings"] > 1]
+    if rows.empty:
+        raise UsageError(f"{COUNTERS[counter].label} were not read twice")
+    return _of_rows(view, float(rows["rise"].sum()), rows, counter)
+
+
+@metric("events", "{counter} since the start of the counters", "What has a counter reached?")
+def counted_total(profile: Profile, counter: str) -> Measurement:
+    """The first reading of a total, summed over interfaces, adapters and devices."""
+    view = counters(profile)
+    choice("counter", counter, [name for name, each in COUNTERS.items() if each.kind == "total"])
+    rows = view.rises(counter)
+    if rows.empty:
+        raise UsageError(f"the samples lack {COUNTERS[counter].label}")
+    return _of_rows(view, float(rows["first"].sum()), rows, counter)
+
+
+@metric("%", "share of TCP segments sent again", "Are TCP segments retransmitted?")
+def tcp_sent_again_pct(profile: Profile, of: str = "rise") -> Measurement:
+    """Retransmitted of sent segments: of the ``rise`` between two readings, of rates (``rate``), or of the first
+    reading (``total``), which counts since the machine was started or since nstat was run before."""
+    view = counters(profile)
+    match choice("of", of, ("rise", "rate", "total")):
+        case "rate":
+            again, sent = (
+                machine_counter_per_s(profile, counter=f"tcp_{name}_segments_per_s")
+                for name in ("retransmitted", "sent")
+            )
+        case "rise":
+            again, sent = (counted_rise(profile, counter=f"tcp_{name}_segments") for name in ("retransmitted", "sent"))
+        case _:
+            again, sent = (counted_total(profile, counter=f"tcp_{name}_segments") for name in ("retransmitted", "sent"))
+    if sent.value <= 0.0:
+        raise UsageError("no TCP segments were sent between the readings")
+    return _of_rows(view, 100.0 * again.value / sent.value, again.rows(), "TCP segments")
+
+
+def _of_rows(view: CounterView, value: float, rows: pd.DataFrame, selector: str) -> Measurement:
+    shown = rows.reset_index(drop=True)
+    formats = [view.records.sources[int(file)].format for file in sorted(set(shown["file"]))] if "file" in shown else []
+    return Measurement(value, lambda: shown, selector, source=formats[0] if formats else "")

@@ -1,0 +1,153 @@
+"""Reads a file of samples, whichever tools wrote into it, and recognises one by the lines of its beginning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.errors import InputError
+from tools.run.counters import CounterRecords, CounterSource, joined_counters, samples_table
+from tools.run.kinds import COUNTER_FORMAT
+from tools.sources.decompress import Expansion, Readable, beginning, unpacked_name
+from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.recognise import NEVER
+from tools.sources.options import GIB, Limits
+from tools.sources.utilisation.kernel_counters import KernelCounters
+from tools.sources.utilisation.readings import MOST_SAMPLES, UNKNOWN, Grammar, Moment, Readings, moment
+from tools.sources.utilisation.rocm_smi import RocmSmi
+from tools.sources.utilisation.smi_details import SmiDetails
+from tools.sources.utilisation.smi_monitor import SmiMonitor
+from tools.sources.utilisation.smi_query import SmiQuery
+from tools.sources.utilisation.smi_table import NpuTable, SmiTable
+from tools.sources.utilisation.sysstat import Sysstat
+
+LIMITS = Limits(expanded_bytes=16 * GIB, expand_s=600.0)
+LOOKED_AT_BYTES = 1 << 16
+LONGEST_LINE = 4_096
+MOST_OTHER_LINES = 100_000  # in a row without any sample: what follows is another kind of file
+COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+LEAST_SAMPLES = 2
+
+
+@dataclass
+class CounterFile:
+    """What was read of one file: its samples, None where there are none, and what could not be used."""
+
+    records: CounterRecords | None
+    notes: tuple[str, ...] = ()
+
+
+class Samples:
+    """Gives every line to the grammar that understands it."""
+
+    def __init__(self) -> None:
+        self.query, self.sysstat = SmiQuery(), Sysstat()
+        self.grammars: Sequence[Grammar] = (
+            *(SmiTable(), NpuTable(), SmiDetails(), SmiMonitor(), RocmSmi(), KernelCounters()),
+            *(self.sysstat, self.query),
+        )
+        self.current: Grammar | None = None
+        self.at: Moment = UNKNOWN
+        self.other = 0  # lines since the last one that was understood
+
+    def take(self, line: int, text: str) -> None:
+        """Take one line."""
+        if self.current is not None and self.current.takes(line, text):
+            self.other = 0
+            return
+        stated = moment(text)
+        if stated is not None:
+            self.at = stated
+            return
+        found = next((each for each in self.grammars if each.begins(line, text, self.at)), None)
+        self.current = found or self.current
+        self.other = 0 if found is not None else self.other + 1
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is expected."""
+        return self.other > MOST_OTHER_LINES or any(each.readings.full for each in self.grammars)
+
+    def close(self) -> list[Readings]:
+        """What was read, by tool."""
+        self.query.close()
+        self.sysstat.close()
+        return [each.readings for each in self.grammars]
+
+
+def is_counters(path: Path) -> bool:
+    """Whether the file begins with samples; False as well where it cannot be read."""
+    if unpacked_name(path).lower().endswith(NEVER):
+        return False
+    try:
+        data = bytes(beginning(path, LOOKED_AT_BYTES).data)
+    except OSError:
+        return False
+    read = samples_in((data,))
+    return sum(map(len, read)) >= LEAST_SAMPLES or any(each.remark for each in read)
+
+
+def samples_in(pieces: Iterable[bytes]) -> list[Readings]:
+    """What the text holds, by tool."""
+    samples = Samples()
+    for line, text in _lines(LineReader(pieces, lambda: True)):
+        samples.take(line, text)
+        if samples.ended:
+            break
+    return samples.close()
+
+
+def _lines(reader: LineReader) -> Iterator[tuple[int, str]]:
+    for raw in reader:
+        text = raw.data[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r\n")
+        yield raw.number, COLOUR.sub("", text) if "\x1b" in text else text
+
+
+def read_counters(path: Readable) -> CounterFile:
+    """All samples of a file in bounded memory; ``InputError`` where it cannot be read."""
+    expansion = Expansion(path, LIMITS)
+    read = samples_in(_whole_or_first(expansion))
+    name = getattr(path, "name", str(path))
+    notes = [each.remark for each in read if each.remark and not len(each)]
+    notes += [f"{expansion.damage}, and what follows was left out"] if expansion.damage else []
+    notes += (
+        [f"it holds more than {MOST_SAMPLES} values; the first are used"] if any(each.full for each in read) else []
+    )
+    return CounterFile(joined_counters(*(_record(each, name) for each in read if len(each))), tuple(notes))
+
+
+def _whole_or_first(expansion: Expansion) -> Iterator[bytes]:
+    """The bytes as far as they can be expanded."""
+    given = False
+    try:
+        for piece in expansion:
+            given = True
+            yield piece
+    except InputError as error:
+        if not given or isinstance(error.__cause__, OSError):
+            raise
+        expansion.damage = str(error).partition(": ")[2]
+
+
+def _record(readings: Readings, name: str) -> CounterRecords:
+    """The samples of one tool."""
+    table = samples_table(
+        {
+            **{"time_unix_ns": readings.times, "tick": readings.ticks, "device": readings.places},
+            **{"part": readings.parts, "counter": readings.counters, "value": readings.values},
+            **{"line": readings.lines, "host": [readings.host] * len(readings)},
+        }
+    )
+    source = CounterSource(
+        format=COUNTER_FORMAT,
+        path=name,
+        tool=readings.tool,
+        clock=readings.clock,
+        interval_s=readings.interval_s,
+        driver=readings.driver,
+        devices=tuple(sorted(readings.devices.items())),
+        host=readings.host,
+    )
+    return CounterRecords(table, (source,))

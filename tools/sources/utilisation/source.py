@@ -1,0 +1,52 @@
+"""The declaration of sampled counters: what nvidia-smi, rocm-smi, npu-smi, sar and their like print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.errors import InputError
+from tools.run.counters import CounterRecords, joined_counters
+from tools.run.kinds import COUNTER_FORMAT
+from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
+
+# Only where the content is out of reach; elsewhere the content decides.
+NAMES = re.compile(
+    r"(?:.*(?:nvidia[-_]?smi|rocm[-_]?smi|npu[-_]?smi|dmon)|(?:sar|pidstat|iostat|vmstat|nstat)\b).*\.(?:csv|txt|log)\Z"
+)
+
+
+def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
+    """The samples of all files; one without any is listed as excluded."""
+    from tools.run.model import Source, SourceStatus
+    from tools.sources.utilisation.reader import read_counters
+
+    records: CounterRecords | None = None
+    sources: list[Source] = []
+    notes: list[str] = []
+    for path in (file for each in found for file in each.files):
+        try:
+            read = read_counters(path)
+        except InputError as error:
+            sources.append(Source(path, COUNTER_FORMAT, (), "excluded", str(error)))
+            continue
+        note = "; ".join(read.notes)
+        notes += [f"{path.name}: {each}" for each in read.notes]
+        if read.records is None:
+            sources.append(Source(path, COUNTER_FORMAT, (), "excluded", note or "it holds no samples of counters"))
+            continue
+        status: SourceStatus = "partial" if note else "complete"
+        size = path.stat().st_size
+        sources.append(Source(path, COUNTER_FORMAT, (), status, note, bytes=size, events=len(read.records.samples)))
+        records = joined_counters(records, read.records)
+    return Contribution(counters=records, sources=tuple(sources), notes=tuple(notes))
+
+
+def _recognises(path: Path) -> bool:
+    from tools.sources.utilisation.reader import is_counters
+
+    return is_counters(path)
+
+
+UTILISATION = RecordFormat(COUNTER_FORMAT, NAMES, _read, recognises=_recognises)

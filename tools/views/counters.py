@@ -1,0 +1,112 @@
+"""Sampled counters by device and by machine: readings side by side, and which of them were taken under load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.counters import CounterRecords
+from tools.views.profile import Profile
+
+BUSY_PCT = 50.0  # of the time some kernel ran: then the device was under load
+POWER_SHARE = 0.5  # of the limit, where utilization was not sampled
+PLACE = ["file", "host", "device"]
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceReadings:
+    """All readings of one device in one file: ``table`` with a row for each, its counters as columns, NaN where a
+    reading lacks one; further columns time_unix_ns, tick and line."""
+
+    name: str
+    model: str
+    table: pd.DataFrame
+
+    def has(self, counter: str) -> bool:
+        """Whether any reading has the counter."""
+        return counter in self.table and bool(self.table[counter].notna().any())
+
+    @cached_property
+    def loaded(self) -> NDArray[np.bool_]:
+        """The readings under load; all of them where neither utilization nor power against its limit was sampled."""
+        if self.has("device_busy_pct"):
+            return np.asarray(self.table["device_busy_pct"] >= BUSY_PCT, dtype=bool)
+        if self.has("device_power_w") and self.has("device_power_limit_w"):
+            limit = self.table["device_power_limit_w"].ffill().bfill()
+            return np.asarray(self.table["device_power_w"] >= POWER_SHARE * limit, dtype=bool)
+        return np.ones(len(self.table), dtype=bool)
+
+    @property
+    def load_known(self) -> bool:
+        """Whether the samples show when the device was under load."""
+        powered = self.has("device_power_w") and self.has("device_power_limit_w")
+        return self.has("device_busy_pct") or powered
+
+    @property
+    def interval_s(self) -> float | None:
+        """The usual time between two readings; None where times are not known."""
+        times = self.table["time_unix_ns"].dropna().to_numpy(dtype=np.float64)
+        return float(np.median(np.diff(times))) / NS_PER_S if len(times) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class CounterView:
+    """The samples of a run by place. Devices are named by their index, with the file or the host where these differ."""
+
+    records: CounterRecords
+
+    @cached_property
+    def devices(self) -> Mapping[str, DeviceReadings]:
+        """The readings of every device, by name."""
+        samples = self.records.samples
+        own = samples[(samples["device"] >= 0) & (samples["part"] == "").to_numpy(dtype=bool)]
+        if own.empty:
+            return {}
+        keys = [*PLACE, "tick"]
+        values = own.pivot_table(index=keys, columns="counter", values="value", aggfunc="max", observed=True)
+        moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()
+        wide = moments.join(values).reset_index()
+        several = {name: own[name].nunique() > 1 for name in ("file", "host")}
+        hosts = {host: at for at, host in enumerate(dict.fromkeys(own["host"]))}
+        found: dict[str, DeviceReadings] = {}
+        for (file, host, device), table in wide.groupby(PLACE, sort=True):
+            name = str(device)
+            name += f" of host {hosts[host]}" if several["host"] else f" of file {file}" if several["file"] else ""
+            found.setdefault(
+                name, DeviceReadings(name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True))
+            )
+        return found
+
+    def _model(self, file: int, device: int) -> str:
+        return dict(self.records.sources[file].devices).get(device, "")
+
+    def machine(self, counter: str, part: str | None = "") -> pd.DataFrame:
+        """The samples of a counter of machines; with ``part`` None of all their parts."""
+        samples = self.records.samples
+        own = samples[(samples["device"] < 0) & (samples["counter"] == counter).to_numpy(dtype=bool)]
+        return own if part is None else own[(own["part"] == part).to_numpy(dtype=bool)]
+
+    def rises(self, counter: str) -> pd.DataFrame:
+        """What a total rose by between its first and last reading, by part: columns file, host, device, part, first,
+        rise, readings, line. A total that falls was reset: what it shows afterwards is counted."""
+        samples = self.records.samples
+        own = samples[(samples["counter"] == counter).to_numpy(dtype=bool)]
+        rows = []
+        for (file, host, device, part), table in own.groupby([*PLACE, "part"], sort=True):
+            values = table["value"].to_numpy(dtype=np.float64)
+            steps = np.diff(values)
+            rise = float(np.where(steps < 0, values[1:], steps).sum())
+            rows.append((file, host, device, part, values[0], rise, len(values), int(table["line"].iloc[-1])))
+        return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line"])
+
+
+def counter_view(profile: Profile) -> CounterView | None:
+    """The sampled counters of the run; None where there are none."""
+    records = profile.run.counters
+    return None if records is None else profile.memo("counter_view", lambda: CounterView(records))
