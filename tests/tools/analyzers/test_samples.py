@@ -1,0 +1,194 @@
+"""What samples of devices and machines answer, alone and next to the times of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.utilisation import outputs
+from tools.analyzers.registry import check_of
+from tools.findings import Check
+from tools.judgement.ranking import ranking
+from tools.metrics.registry import measure
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+HEAD = "timestamp, index, utilization.gpu [%], temperature.gpu, power.draw [W], clocks.sm [MHz], clocks.max.sm [MHz], "
+HEAD += "clocks_event_reasons.active\n"
+
+
+def profile_of(tmp_path: Path, text: str, log: str = "") -> Profile:
+    (tmp_path / "samples").write_text(text)
+    if log:
+        (tmp_path / "train.log").write_text(log)
+    return Profile(load_run([tmp_path]))
+
+
+def rows(*devices: Sequence[object], readings: int = 10) -> str:
+    """A table in which every reading of a device is the same: utilization, temperature, power, clock, most, reasons."""
+    return HEAD + "".join(
+        f"2026/11/23 10:00:{at:02d}.500, {device}, " + ", ".join(map(str, each)) + "\n"
+        for at in range(readings)
+        for device, each in enumerate(devices)
+    )
+
+
+def answer(profile: Profile, name: str) -> Check:
+    found = check_of(profile, name)
+    assert found is not None
+    return found
+
+
+GOOD = (100, 50, 400.0, 1900, 2000, "0x0")
+HOT = (100, 88, 300.0, 1500, 2000, "0x20")
+CAPPED = (100, 60, 700.0, 1800, 2000, "0x4")
+UNUSED = (0, 30, 60.0, 300, 2000, "0x1")
+
+
+def test_a_device_that_lowers_its_clock_for_heat_is_a_lead_without_steps(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, rows(GOOD, HOT, GOOD))
+    (finding,) = answer(profile, "computation.clocks").findings
+    assert (finding.cause, finding.mechanism) == ("slow_device", "thermal")
+    assert finding.claim.facts[0].value == 100.0
+    assert [fact.value for fact in finding.details[0].facts] == [1500.0, 88.0, 300.0]
+    result = ranking(profile)
+    assert (result.verdict, result.causes) == ("inconclusive", ())
+    assert [each.candidates[0].cause for each in result.leads] == ["slow_device"]
+    assert "--log-interval 1" in result.needs
+
+
+def test_with_steps_a_lowered_clock_has_a_saving(tmp_path: Path) -> None:
+    """1,500 of at most 2,000 MHz is 25 % below; kernels run all of a step of 100 ms: 25 ms at most, half expected."""
+    log = megatron(*((step, 100.0) for step in range(1, 60)))
+    profile = profile_of(tmp_path, rows(GOOD, HOT, GOOD), log)
+    (finding,) = answer(profile, "computation.clocks").findings
+    assert finding.saving is not None
+    assert (finding.saving.saved_ms, finding.saving.least_ms, finding.saving.most_ms) == pytest.approx(
+        (12.5, 0.0, 25.0)
+    )
+    assert ranking(profile).causes[0].finding.cause == "slow_device"
+
+
+def test_a_clock_below_that_of_the_others_is_found_without_reasons(tmp_path: Path) -> None:
+    """1,500 of 1,900 MHz is 21 % below."""
+    (finding,) = answer(profile_of(tmp_path, rows(GOOD, (*HOT[:5], "0x0"), GOOD)), "computation.clocks").findings
+    assert finding.mechanism == "down_clock"
+    assert [fact.value for fact in finding.claim.facts] == [1500.0, 1900.0]
+
+
+def test_few_readings_make_no_sure_finding(tmp_path: Path) -> None:
+    (finding,) = answer(profile_of(tmp_path, rows(GOOD, HOT, readings=2)), "computation.clocks").findings
+    assert finding.confidence < 0.5
+
+
+def test_a_power_limit_at_full_load_is_no_cause(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, rows(CAPPED, CAPPED)), "computation.clocks")
+    assert (check.status, check.findings) == ("found", ())
+    assert "usual at full load" in check.support[0].template
+
+
+def test_steady_clocks_are_clean_and_a_device_without_load_cannot_be_judged(tmp_path: Path) -> None:
+    assert answer(profile_of(tmp_path, rows(GOOD, GOOD)), "computation.clocks").status == "clean"
+    idle = answer(profile_of(tmp_path, rows(UNUSED, UNUSED)), "computation.clocks")
+    assert idle.status == "cannot_answer"
+    assert "nvidia-smi --query-gpu" in idle.needs
+
+
+def test_a_hotter_device_is_seen_but_not_judged_without_clocks(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, outputs.OWN_NAMES)
+    hot = answer(profile, "computation.devices_alike")
+    assert [fact.value for fact in hot.support[0].facts] == [60.0, 38.0]
+    assert answer(profile, "computation.clocks").status == "cannot_answer"
+
+
+def test_devices_of_unlike_load_are_not_compared(tmp_path: Path) -> None:
+    half = (60, 35, 200.0, 1900, 2000, "0x0")
+    check = answer(profile_of(tmp_path, rows(GOOD, half)), "computation.devices_alike")
+    assert check.status == "clean"
+
+
+def test_a_device_that_the_job_does_not_use_is_named(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, rows(GOOD, UNUSED, GOOD)), "computation.devices_alike")
+    assert check.support[0].template.startswith("On device 1")
+
+
+def saw_tooth(busy: int, idle: int, times: int) -> str:
+    readings = ([100] * busy + [0] * idle) * times
+    return "index, utilization.gpu [%]\n" + "".join(f"0, {each} %\n" for each in readings)
+
+
+def test_a_saw_tooth_is_found_and_a_pause_at_the_start_is_none(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, saw_tooth(6, 2, 5))
+    assert measure(profile, "device_idle_readings_pct", device="0").value == 25.0
+    assert measure(profile, "device_idle_stretches", device="0").value == 5.0
+    said = answer(profile, "computation.device_use").support
+    assert any("again and again" in each.template for each in said)
+    once = answer(profile_of(tmp_path, saw_tooth(30, 8, 1)), "computation.device_use").support
+    assert not any("again and again" in each.template for each in once)
+
+
+def test_utilization_is_never_called_efficiency(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, rows(GOOD, GOOD)), "computation.device_use")
+    assert check.status == "clean"
+    assert "how well kernels use the device is not in it" in check.support[-1].template
+
+
+def test_a_table_shows_memory_and_who_holds_it(tmp_path: Path) -> None:
+    second = "|    0   N/A  N/A     99999      C   python                           9000MiB |\n"
+    check = answer(profile_of(tmp_path, outputs.TABLE + second), "memory.device_samples")
+    assert check.support[0].facts[0].value == 2.0
+    full = outputs.TABLE.replace("71234MiB", "81000MiB")
+    nearly = answer(profile_of(tmp_path, full), "memory.device_samples")
+    assert [fact.value for fact in nearly.support[0].facts] == pytest.approx([81000 / 1024, 80.0])
+
+
+def test_steal_and_disks_are_hypotheses_without_a_known_cost(tmp_path: Path) -> None:
+    stolen = outputs.SAR.replace("30,00      4,00     64,44", " 1,00     25,00     72,44")
+    (steal,) = answer(profile_of(tmp_path, stolen), "cpu.machine_samples").findings
+    assert (steal.cause, steal.impact_ms, steal.claim.facts[0].value) == ("cpu_contention", 0.0, 25.0)
+    (disk,) = answer(profile_of(tmp_path, outputs.IOSTAT), "io.machine_samples").findings
+    assert disk.cause == "slow_data_reading"
+    assert disk.confidence < 0.5
+    (stall,) = answer(profile_of(tmp_path, outputs.PRESSURE), "io.machine_samples").findings
+    assert stall.claim.facts[0].value == 35.0
+
+
+def test_the_wait_of_a_python_process_for_a_processor(tmp_path: Path) -> None:
+    (finding,) = answer(profile_of(tmp_path, outputs.PIDSTAT), "cpu.machine_samples").findings
+    assert finding.claim.facts[0].value == 87.23
+
+
+def test_counters_are_judged_by_their_rise(tmp_path: Path) -> None:
+    """Out of sequence 10 -> 120 on one adapter and 0 -> 0 on the other."""
+    (finding,) = answer(profile_of(tmp_path, outputs.RDMA), "communication.network_samples").findings
+    assert (finding.cause, finding.claim.facts[0].value) == ("rdma_retransmission", 110.0)
+    pauses = answer(profile_of(tmp_path, outputs.ETHTOOL), "communication.network_samples")
+    assert [fact.value for each in pauses.support for fact in each.facts] == [5000.0]
+    once = answer(profile_of(tmp_path, "\n".join(outputs.RDMA.splitlines()[:2])), "communication.network_samples")
+    assert once.status == "cannot_answer"
+    assert "twice" in once.needs
+
+
+def test_tcp_segments_sent_again_between_two_readings(tmp_path: Path) -> None:
+    """300 -> 500 of 20,000 -> 60,000 segments: 0.5 %."""
+    later = outputs.NSTAT.replace("20000 ", "60000 ").replace("300 ", "500 ")
+    profile = profile_of(tmp_path, outputs.NSTAT + later)
+    assert measure(profile, "tcp_sent_again_pct").value == pytest.approx(0.5)
+    assert answer(profile, "communication.network_samples").status == "found"
+
+
+def test_devices_of_two_files_are_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "b").write_text(rows(HOT))
+    profile = profile_of(tmp_path, rows(GOOD))
+    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of file 0").value == 1500.0
+    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of file 1").value == 1900.0
+
+
+def test_without_samples_no_such_question_arises(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(megatron(*((step, 100.0) for step in range(1, 60))))
+    profile = Profile(load_run([tmp_path]))
+    names = ("computation.clocks", "computation.device_use", "cpu.machine_samples", "communication.network_samples")
+    assert [check_of(profile, name) for name in names] == [None] * 4
