@@ -17,6 +17,7 @@ from tools.run.steps import find_steps
 from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
+from tools.sources.job_log.against_traces import conflicts
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.ranks import (
     FileFacts,
@@ -134,12 +135,13 @@ def _run(
     origin_ns, shifts = _common_axis(whole or used)
     records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
     aligned = align([_rank(own, traces, shifts[number], records.variables) for number, own in whole.items()])
+    disagreed = () if records.job_log is None else conflicts(records.job_log, aligned.ranks, layout)
     return Run(
         ranks=aligned.ranks,
         sources=(*sources(found.traces, parts, failures), *records.sources),
         layout=layout,
         origin_unix_ns=None if origin_ns is None else origin_ns + aligned.moved_origin_ns,
-        notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes),
+        notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes, *disagreed),
         records=records.records,
         step_log=records.step_log,
         job_log=records.job_log,

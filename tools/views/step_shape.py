@@ -13,6 +13,7 @@ PERIOD_STEPS = 20
 ROUNDS = 3  # how often a rhythm must have come round to be one
 KENDALL_Z = 2.58  # two-sided 1 %
 PETTITT_P = 0.1  # ten points split into two clean halves reach 0.07
+FITTED = 400  # points of a line that a jump is held against
 COMPARED = 2000  # pairs of steps grow with the square; longer series are thinned to this many points
 
 
@@ -105,14 +106,21 @@ class StepSeries:
         return ChangePoint(int(self.numbers[at]), before, after, p)
 
     def jumps(self) -> bool:
-        """True where two levels describe the series better than a straight line."""
+        """True where two levels describe the series better than a line, which single long steps do not bend."""
         change = self.change_point()
         if change is None:
             return False
         levels = np.where(self.numbers < change.step, change.before_ms, change.after_ms)
         place = np.arange(len(self.ms))
-        line = np.polyval(np.polyfit(place, self.ms, 1), place)
+        line = self._slope(FITTED) * place
+        line += float(np.median(self.ms - line))
         return float(np.abs(self.ms - levels).sum()) < float(np.abs(self.ms - line).sum())
+
+    def _slope(self, points: int) -> float:
+        """Change per place, the median over all pairs of so many points (Theil-Sen)."""
+        place = np.unique(np.linspace(0, len(self.ms) - 1, min(len(self.ms), points)).astype(np.int64))
+        first, second = np.triu_indices(len(place), k=1)
+        return float(np.median((self.ms[place[second]] - self.ms[place[first]]) / (place[second] - place[first])))
 
     def rhythm(self) -> Rhythm | None:
         """The clearest period, None with fewer than ``PERIOD_STEPS`` steps or without any."""
@@ -181,6 +189,7 @@ LEAST_STALLS = 3
 ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance
 LONG_SHARE = 0.25  # of the largest excess: what is shorter is not one of the same kind
 REGULAR_SHARE = 0.8  # of the gaps must be of the period or a multiple of it; of four gaps all: three fit by chance
+BEATS = 0.5  # of the places at that distance must be long: a few long steps are multiples of some number by chance
 LEAST_PERIOD = 3  # steps; shorter rhythms are two kinds of steps in turn, not stalls
 FOLDED_STALLS, LONGEST_PERIOD = 5, 200  # stalls that show a rhythm, and the longest one that is looked for
 BY_CHANCE = 0.01  # how likely as many long steps may fall into one phase of some period by chance
@@ -262,6 +271,9 @@ def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:
         return None
     period, share = _period(np.diff(series.numbers[begins]))
     if period < LEAST_PERIOD or share < REGULAR_SHARE:
+        return None
+    beats = 1 + round(int(series.numbers[begins[-1]] - series.numbers[begins[0]]) / period)
+    if len(begins) < BEATS * beats:
         return None
     total, numbers = float(excess[long].sum()), tuple(series.numbers[long].tolist())
     return Stalls(period, numbers, total / len(begins), total / len(series))

@@ -192,6 +192,26 @@ def test_long_steps_at_random_distances_are_none() -> None:
     assert called <= 10
 
 
+def test_three_long_steps_whose_distances_have_a_common_divisor_are_no_rhythm() -> None:
+    """Steps 15, 20 and 50: of the eight places at that distance three are long."""
+    ms = 50.0 + np.arange(60, dtype=np.float64) % 3 * 0.1
+    ms[[15, 20, 50]] += 100.0
+    assert periodic_stalls(StepSeries(np.arange(60), ms), 10.0) is None
+    ms[[25, 35]] += 100.0
+    assert periodic_stalls(StepSeries(np.arange(60), ms), 10.0) is not None
+
+
+def test_a_long_step_does_not_make_a_jump_of_a_slow_start() -> None:
+    """It settles for a third of the run, and one step is 20 times as long: two levels fit worse than one line."""
+    ms = np.asarray(100.0 + 50.0 * np.exp(-np.arange(45) / 12.0), dtype=np.float64)
+    settling = StepSeries(np.arange(45), ms)
+    assert not settling.jumps()
+    ms = ms.copy()
+    ms[22] = 2000.0
+    assert not StepSeries(np.arange(45), ms).jumps()
+    assert StepSeries(np.arange(45), np.where(np.arange(45) < 20, 100.0, 150.0) + np.arange(45) % 3).jumps()
+
+
 @pytest.mark.parametrize("count", [10**400, -1])
 def test_a_count_that_no_heap_can_hold_is_not_told(count: int) -> None:
     records = records_of([step_rows(0, [50.0] * 40)], None, None, [environment_of(0, gc_tracked_objects=count)])

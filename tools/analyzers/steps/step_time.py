@@ -234,7 +234,11 @@ def change_point(profile: Profile) -> Check:
     shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
     if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
         return symptom(say(f"From step {change.step} on, the {asked.word}step time differs by {{0}}.", shift))
-    return clean(say("The largest change of level is {0}, which is within noise.", shift))
+    if change.p > PETTITT_P:
+        return clean(say("The largest change of level is {0}, which is within noise.", shift))
+    if abs(change.shift_pct) < profile.thresholds["fluctuation_pct"]:
+        return clean(say("The largest change of level is {0}, which is small.", shift))
+    return clean(say(f"The {asked.word}step time changes by {{0}}, but not at one step.", shift))
 
 
 @coarse("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?")
