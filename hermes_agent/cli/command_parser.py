@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 N = TypeVar("N")
 FIXED_ORDER = (argparse.PARSER, argparse.REMAINDER)  # of arguments that take all that follows, as a subcommand does
@@ -17,6 +17,10 @@ UNKNOWN = re.compile(r"invalid choice: '([^']*)'|unrecognized arguments: .*?(--[
 
 class CommandParser(argparse.ArgumentParser):
     """Takes ``ask RUN --json "WHY?"`` as well as ``ask RUN "WHY?" --json``; argparse itself takes only the second."""
+
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401 - what argparse takes
+        """An option is typed whole: a shorter word could mean another one tomorrow."""
+        super().__init__(**{"allow_abbrev": False, **given})
 
     _options_first = False  # while the options are taken out, which calls the same method again
 
@@ -48,7 +52,9 @@ class CommandParser(argparse.ArgumentParser):
             return ""
         word = found[1] or found[2]
         known = {str(each) for action in self._actions for each in action.choices or ()}
-        near = get_close_matches(word, sorted(known) if found[1] else list(self._option_string_actions), 1)
+        options = list(self._option_string_actions)
+        near = [each for each in options if found[2] and each.startswith(word)]
+        near = near or get_close_matches(word, sorted(known) if found[1] else options, 1)
         return f"; did you mean {near[0]}?" if near else ""
 
     def _parsed(self, args: Iterable[str] | None, namespace: object) -> tuple[object, list[str]]:

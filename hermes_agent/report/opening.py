@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,12 +15,13 @@ from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
-from tools.run.model import SourceStatus
+from tools.run.model import Source, SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
 NO_TRACE = "No trace was read: this answer rests on records of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers are not visible in them"
+PLAIN_REASON = re.compile(r"[\w ,.:;()'/-]{1,200}")  # no place of a sentence, citation, code or line end
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
     "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
@@ -177,15 +179,25 @@ def _partial(profile: Profile) -> list[Sentence]:
         return _about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part.")
     return [
         *_about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part."),
-        *_about_files(profile, "excluded", "{n0}%s could not be used; the answer does not cover it."),
+        *_about_files(profile, "excluded", "{n0}%s could not be used%s; the answer does not cover it."),
     ]
 
 
 def _about_files(profile: Profile, status: SourceStatus, text: str) -> list[Sentence]:
     cut = {each.path for each in profile.run.cut}
-    found = [source.path for source in profile.run.sources if source.status == status]
-    names = tuple(path.name for path in found if path not in cut)
-    return [Sentence(text % (" and others" if len(names) > 1 else ""), (), names[:1])] if names else []
+    found = [source for source in profile.run.sources if source.status == status and source.path not in cut]
+    if not found:
+        return []
+    words = (" and others" if len(found) > 1 else "", _reason(found[0]))
+    return [Sentence(text % words[: text.count("%s")], (), (found[0].path.name,))]
+
+
+def _reason(source: Source) -> str:
+    """Why a file could not be used, where its note can stand within a sentence; the notes have it in any case."""
+    words = source.note
+    for known in ("left out: ", f"{source.path}: ", f"{source.path.name}: "):
+        words = words.removeprefix(known)
+    return f": {words}" if PLAIN_REASON.fullmatch(words) else ""
 
 
 def about(ranked: RankedCause) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hermes_agent.config.settings import Settings
@@ -21,6 +21,7 @@ from hermes_agent.statements.private import sendable
 from hermes_agent.statements.record import MOST_STATEMENTS, Statements, with_words, words_of_model
 from hermes_agent.workflow.diagnose import Writer
 from prompts.load import render
+from tools.knowledge.thresholds import Thresholds
 
 MAX_ANSWER_TOKENS = 8_000  # a thinking model counts its thoughts in
 FACTS_CHARS = 30_000  # where the window is not known
@@ -48,7 +49,8 @@ def writer_for(settings: Settings) -> Writer | None:
         assert model is not None
         budget = new_budget(settings)
         window = capabilities_of(settings).context_window
-        written, note = write_answer(sendable(diagnosis, settings), model, budget, emit, window=window)
+        sent, limits = sendable(diagnosis, settings), settings.thresholds
+        written, note = write_answer(sent, model, budget, emit, window=window, thresholds=limits)
         note = f"{note} ({spent_line(model.name, budget.spent, settings.budget.currency)})"
         emit(Notice(note))
         if words := words_of_model(written):  # what was sent may lack sentences that are shown
@@ -65,10 +67,15 @@ def write_answer(
     emit: Emit,
     cancelled: Callable[[], bool] = never,
     window: int | None = None,
+    thresholds: Mapping[str, float] | None = None,
 ) -> Written:
-    """The diagnosis with the model's statements that pass, emitted as AnswerDelta; raises only Cancelled."""
+    """The diagnosis with the model's statements that pass, emitted as AnswerDelta; raises only Cancelled.
+
+    ``thresholds``: the user's own.
+    """
     limits = Limits(context_tokens=window, max_answer_tokens=answer_tokens(window))
-    context = CheckContext(diagnosis, evidence_index(diagnosis), names_of(diagnosis, diagnosis.evidence))
+    names = names_of(diagnosis, diagnosis.evidence)
+    context = CheckContext(diagnosis, evidence_index(diagnosis), names, Thresholds(thresholds or {}))
 
     def ask(messages: Sequence[Message]) -> Structured[Statements]:
         return ask_structured(model, messages, Statements, budget, cancelled, limits=limits, emit=passing_on(emit))

@@ -375,7 +375,7 @@ def _of_claim(statement: Statement, template: Template, context: CheckContext) -
             yield from _off_the_edge(statement, template, context)
         return
     if is_guess(statement, context):
-        unfit = list(unfit_guess(context.diagnosis, name, statement.ranks, statement.part))
+        unfit = list(unfit_guess(context, name, statement.ranks, statement.part))
         if statement.text.strip() or statement.evidence:
             unfit.append("a guess has no text and no evidence")
         if unfit:

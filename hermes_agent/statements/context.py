@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from tools.analyzers.registry import checks_for
+from tools.knowledge.thresholds import Thresholds
 
 Truth = Literal["present", "absent", "open"]
 FIGURE = re.compile(r"\d\s*(?:[mnuµ]?s|%|x|[kKMGT]?i?B)\b|%")
@@ -20,11 +21,15 @@ IN_CODE = re.compile(r"`([^`\n]{1,200})`")
 
 @dataclass(frozen=True)
 class CheckContext:
-    """A diagnosis with the ids that may be cited; ``names`` are those that may be quoted, as ``quoted`` writes them."""
+    """A diagnosis with the ids that may be cited; ``names`` are those that may be quoted, as ``quoted`` writes them.
+
+    ``thresholds``: those of the user.
+    """
 
     diagnosis: Diagnosis
     index: EvidenceIndex
     names: frozenset[str] = frozenset()
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
     def found(self, name: str | None) -> CauseRecord | None:
         """The finding of a cause, with its mechanism where one is named."""

@@ -8,10 +8,9 @@ from types import MappingProxyType
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis, EvidenceRecord, HypothesisRecord
-from hermes_agent.statements.context import claim_of, found_cause
+from hermes_agent.statements.context import CheckContext, claim_of, found_cause
 from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.taxonomy import causes
-from tools.knowledge.thresholds import defaults
 from tools.views.parts import PARTS
 
 # Parts that a cause spends in addition to those that its family explains.
@@ -112,8 +111,9 @@ def untested(diagnosis: Diagnosis, name: str | None) -> HypothesisRecord | None:
     return found if found is not None and found.status in ("untestable", "open") else None
 
 
-def unfit_guess(diagnosis: Diagnosis, name: str, ranks: Iterable[int], part: str | None) -> Iterator[str]:
+def unfit_guess(context: CheckContext, name: str, ranks: Iterable[int], part: str | None) -> Iterator[str]:
     """Yield why a cause that was not found is not a guess that this run leaves open."""
+    diagnosis = context.diagnosis
     cause = name.partition(":")[0]
     hypothesis = hypothesis_of(diagnosis, name)
     if claim_of(diagnosis, name) == "absent" or (hypothesis is not None and hypothesis.status == "refuted"):
@@ -126,7 +126,7 @@ def unfit_guess(diagnosis: Diagnosis, name: str, ranks: Iterable[int], part: str
     if hypothesis is None and not _is_candidate(diagnosis, cause):
         wanted = possible if part is None else {part}
         shares = [share for each in wanted for share in _shares_pct(diagnosis, each, [*ranks])]
-        if max(shares, default=0.0) < defaults()["guess_part_pct"].value:
+        if max(shares, default=0.0) < context.thresholds["guess_part_pct"]:
             yield f"{name} has no noticeable part of this step to spend; it is no guess"
 
 

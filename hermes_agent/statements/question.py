@@ -39,6 +39,7 @@ from tools.agent_tools.result import Result
 from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, Tool, read_tool
 from tools.errors import ModelError, UsageError
 from tools.knowledge.taxonomy import causes
+from tools.knowledge.thresholds import Thresholds
 
 ANYTHING = Question("", "")
 OF_ELSEWHERE = ("cases", "advice")  # what they name is not what this run has
@@ -233,7 +234,7 @@ class ModelAnswers:
     def _context(self) -> CheckContext:
         about = self._discussion
         names = names_of(about.diagnosis, about.evidence.values(), self._tool_texts)
-        return CheckContext(about.diagnosis, about.index(), names)
+        return CheckContext(about.diagnosis, about.index(), names, Thresholds(self._settings.thresholds))
 
 
 def model_answers(discussion: Discussion, settings: Settings) -> ModelAnswers | None:

@@ -42,6 +42,11 @@ def test_an_unknown_option_and_a_missing_argument_are_still_errors(capsys: pytes
         ("diagnoze RUN", "did you mean diagnose?"),
         ("diagnose RUN --jsno", "diagnose: error: unrecognized arguments: --jsno; did you mean --json?"),
         ("cases serach loader", "did you mean search?"),
+        (
+            "diagnose RUN --htm page.html",
+            "diagnose: error: unrecognized arguments: --htm page.html; did you mean --html?",
+        ),
+        ("ask RUN --b=1", "ask: error: unrecognized arguments: --b=1; did you mean --baseline?"),
         ("--debgu steps RUN", "did you mean --debug?"),
     ],
 )

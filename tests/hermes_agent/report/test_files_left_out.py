@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from hermes_agent.demo.data import demo_run
 from hermes_agent.report.opening import opening
 from tools.judgement.ranking import ranking
+from tools.run.model import Source
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -24,4 +28,23 @@ def test_an_unreadable_trace_is_named_in_the_first_sentences(tmp_path: Path) -> 
     assert not any("could not be used" in text for text in texts(run))
     trace = run / "rank0.pt.trace.json.gz"
     trace.write_bytes(gzip.compress(gzip.decompress(trace.read_bytes())[:30]))
-    assert any("{n0} could not be used" in text for text in texts(run))
+    (text,) = [text for text in texts(run) if "could not be used" in text]
+    assert text.startswith("{n0} could not be used: ")
+    assert text.endswith("; the answer does not cover it.")
+
+
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        ("left out: they are of other ranks (0-1) than the traces (2-3)", ": they are of other ranks (0-1) than the"),
+        ("{0} [E7] is `slow`", "; the answer"),
+        ("a line\nand another", "; the answer"),
+    ],
+)
+def test_a_reason_that_could_be_more_than_words_is_left_to_the_notes(note: str, shown: str) -> None:
+    profile = Profile(load_run([demo_run()]))
+    source = Source(demo_run() / "monitor", "monitor", (), "excluded", note)
+    run = replace(profile.run, sources=(*profile.run.sources, source))
+    (said,) = [each for each in opening(Profile(run), ranking(profile)) if "could not be used" in each.template]
+    assert said.template.startswith(f"{{n0}} could not be used{shown}")
+    assert said.names == ("monitor",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes_agent.evidence.index import evidence_index
@@ -13,6 +15,7 @@ from hermes_agent.statements.graph import edge_of, parts_of
 from hermes_agent.statements.record import Claim, Part, Statement
 from tests.hermes_agent.statements.slow_loader import diagnosis, id_of
 from tools.knowledge.taxonomy import causes
+from tools.knowledge.thresholds import Thresholds
 from tools.views.parts import PARTS
 
 CAUSE = "slow_data_processing"
@@ -105,6 +108,11 @@ def test_a_guess_that_the_run_rules_out_or_that_says_more_is_dropped(
     made: Statement, known: CheckContext, reason: str
 ) -> None:
     assert reason in faults(made, known)
+
+
+def test_the_users_own_threshold_decides_which_part_is_noticeable() -> None:
+    known = replace(context(), thresholds=Thresholds({"guess_part_pct": 0.0}))
+    assert faults(causal("slow_link"), known) == ""
 
 
 def test_an_open_hypothesis_may_be_guessed_and_named_as_unknown() -> None:
