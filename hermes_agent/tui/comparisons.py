@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_agent.tui import sections
+from hermes_agent.tui.history import Compared
 from hermes_agent.tui.work import Cancelled, ChatSession, Job
 from tools.errors import UsageError
 
@@ -35,8 +36,8 @@ class Comparisons:
             lines = (record.headline, *(f"- {change}" for change in record.changes), *record.notes)
             return sections.Section(f"From @{first.name} to @{second.name}", lines)
 
-        show = self._app.conversation.show_sections
-        self._controller.add(Job("comparing", act, lambda section: show((section,), about="")))
+        command = f"/compare @{first.name} @{second.name}"
+        self._controller.add(Job("comparing", act, lambda section: self._show(command, section, about="")))
 
     def confirm(self, advice: str, after: str, opener: Callable[[], ChatSession] | None) -> None:
         """Hold what following an advice brought against its prediction; ``after`` is an open run, or is opened."""
@@ -60,8 +61,11 @@ class Comparisons:
                     later.close()
 
         def done(lines: tuple[str, ...]) -> None:
-            self._app.conversation.show_sections(
-                (sections.Section(f"{advice} put to the test", lines),), about=run.name
-            )
+            section = sections.Section(f"{advice} put to the test", lines)
+            self._show(f"/confirm {advice} {after}", section, about=run.name)
 
         self._controller.add(Job(f"confirming {advice}", act, done))
+
+    def _show(self, command: str, section: sections.Section, about: str) -> None:
+        self._app.conversation.show_sections((section,), about)
+        self._controller.kept.entries.append(Compared(command, section.title, section.paragraphs))

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from hermes_agent.model.events import NotStored, SourceWanted, ToolCalled
 from hermes_agent.tui import sections
 from hermes_agent.tui.comparisons import Comparisons
-from hermes_agent.tui.history import Said
+from hermes_agent.tui.history import Diagnosed, Said
 from hermes_agent.tui.kept_sessions import KeptSessions
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
@@ -145,6 +145,7 @@ class Controller:
         """Show a diagnosis and discuss its run from now on."""
         self.runs.add(OpenRun(name, title, opened.session, opened.diagnosis, self._progress, opened.kept, self._wanted))
         self._wanted, self._last_text = None, ""
+        self.kept.entries.append(Diagnosed(name, title, opened.diagnosis))
         self._show_status()
         self._app.conversation.show_diagnosis(opened.diagnosis, name)
         if len(self.runs.open) > 1:
@@ -257,7 +258,7 @@ class Controller:
             answer, turn = found
             await message.finish(answer)
             self._last_text = message.text
-            self.kept.said.append(Said(run.name, run.title, turn))
+            self.kept.entries.append(Said(run.name, run.title, turn))
             for each in self.kept.memory.problems():
                 self._app.conversation.say(each, kind="error")
             if (picture := picture_for(question)) is not None:

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hermes_agent.llm.sanitize import clean, one_line
 from tools.errors import HermesError, InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.evidence.session_ids import CitedRecord
+    from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.request import Request
     from hermes_agent.model.turn import ToolCallRecord, Turn
     from hermes_agent.sessions.store import SessionRow, StoredConversation
@@ -142,6 +143,27 @@ class Said:
     turn: Turn
 
 
+@dataclass(frozen=True)
+class Diagnosed:
+    """A diagnosis as it was shown, and the name and title of its run."""
+
+    run: str
+    title: str
+    diagnosis: Diagnosis
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs held against each other: the command, and what it showed."""
+
+    command: str
+    title: str
+    lines: tuple[str, ...]
+
+
+Entry: TypeAlias = Said | Diagnosed | Compared
+
+
 def call_text(call: ToolCallRecord) -> str:
     """A tool call in one line of an exported conversation."""
     given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
@@ -149,24 +171,48 @@ def call_text(call: ToolCallRecord) -> str:
     return f"{call.handle} {call.name}({given}): {result}, {call.seconds:.1f} s"
 
 
-def as_markdown(said: Sequence[Said]) -> str:
-    """The conversation as Markdown: each question as a quotation, its tool calls, answer, notes.
+def as_markdown(entries: Sequence[Entry]) -> str:
+    """The conversation as Markdown: diagnoses, each question as a quotation, its tool calls, answer, notes.
 
     Names of the run may stand in all of it: nothing becomes a tag, a link or an image; there are no control codes.
     """
+    from hermes_agent.report.markdown import render_markdown
+
     blocks = ["# Conversation"]
     about = ""
-    for each in said:
-        if each.run != about:
+    for each in entries:
+        if not isinstance(each, Compared) and each.run != about:
             about = each.run
             blocks.append(f"## {_prose(one_line(f'@{each.run} ({each.title})', LINE_CHARS))}")
-        blocks.append("\n".join(f"> {line}" for line in _prose(clean(each.turn.question)).splitlines()))
-        if each.turn.calls:
-            calls = (one_line(call_text(call), LINE_CHARS).replace("`", "'") for call in each.turn.calls)
-            blocks.append("\n".join(f"- `{call}`" for call in calls))
-        blocks.append(_prose(clean(each.turn.answer).strip()))
-        blocks += [f"*{_prose(one_line(note, LINE_CHARS))}*" for note in each.turn.notes]
+        match each:
+            case Diagnosed():
+                blocks.append(_below(clean(render_markdown(each.diagnosis)).strip()))
+            case Compared():
+                lines = (_prose(one_line(line, LINE_CHARS)) for line in each.lines)
+                blocks += [_quoted(each.command), f"**{_prose(one_line(each.title, LINE_CHARS))}**", *lines]
+            case Said():
+                blocks += _turn(each.turn)
     return "\n\n".join(blocks) + "\n"
+
+
+def _turn(turn: Turn) -> list[str]:
+    calls = (one_line(call_text(call), LINE_CHARS).replace("`", "'") for call in turn.calls)
+    shown = "\n".join(f"- `{call}`" for call in calls)
+    notes = (f"*{_prose(one_line(note, LINE_CHARS))}*" for note in turn.notes)
+    return [_quoted(turn.question), *([shown] if shown else []), _prose(clean(turn.answer).strip()), *notes]
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in _prose(clean(text)).splitlines())
+
+
+def _below(markdown: str) -> str:
+    """A document two levels of headings deeper; lines of code stay as they are."""
+    lines, in_code = [], False
+    for line in markdown.splitlines():
+        in_code ^= line.lstrip().startswith("```")
+        lines.append(f"##{line}" if line.startswith("#") and not in_code else line)
+    return "\n".join(lines)
 
 
 def _prose(text: str) -> str:
@@ -183,7 +229,18 @@ def _prose(text: str) -> str:
     return (MARKUP if nested else SPAN_OR_MARKUP).sub(refer, text)
 
 
-def as_json(said: Sequence[Said]) -> str:
-    """The conversation as JSON."""
-    turns = [{"run": each.run, "title": each.title, **each.turn.model_dump(mode="json")} for each in said]
-    return json.dumps({"schema": SCHEMA, "turns": turns}, indent=2, ensure_ascii=False) + "\n"
+def as_json(entries: Sequence[Entry]) -> str:
+    """The conversation as JSON; ``after_turns``: the number of questions before it."""
+    turns, diagnoses, comparisons = list[object](), list[object](), list[object]()
+    for each in entries:
+        match each:
+            case Diagnosed(run, title, diagnosis):
+                place = {"run": run, "title": title, "after_turns": len(turns)}
+                diagnoses.append({**place, "diagnosis": diagnosis.model_dump(mode="json", by_alias=True)})
+            case Compared(command, title, lines):
+                own = {"command": command, "title": title, "lines": list(lines)}
+                comparisons.append({**own, "after_turns": len(turns)})
+            case Said(run, title, turn):
+                turns.append({"run": run, "title": title, **turn.model_dump(mode="json")})
+    written = {"schema": SCHEMA, "turns": turns, "diagnoses": diagnoses, "comparisons": comparisons}
+    return json.dumps(written, indent=2, ensure_ascii=False) + "\n"

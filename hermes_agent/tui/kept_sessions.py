@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.model.display import counted
 from hermes_agent.tui import sections
-from hermes_agent.tui.history import Memory, Said, as_json, as_markdown
+from hermes_agent.tui.history import Entry, Memory, Said, as_json, as_markdown
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.runs import Opened
 from hermes_agent.tui.screens import SessionScreen
@@ -31,7 +31,7 @@ class KeptSessions:
 
     def __init__(self, app: HermesChat, controller: Controller) -> None:
         self._app, self._controller = app, controller
-        self.said: list[Said] = []
+        self.entries: list[Entry] = []  # of the conversation, to be exported
 
     @cached_property
     def memory(self) -> Memory:
@@ -91,7 +91,7 @@ class KeptSessions:
             message = AnswerMessage(opened.get(session, ""))
             await self._app.conversation.mount(message)
             await message.show_turn(turn)
-            self.said.append(Said(names[session], titles[session], turn))
+            self.entries.append(Said(names[session], titles[session], turn))
         count = counted(len(stored.said), "question")
         about = f" about {counted(len(names), 'run')}" if len(names) > 1 else ""
         self._app.conversation.say(f"Resumed the session {identifier} with {count}{about}.")
@@ -112,7 +112,7 @@ class KeptSessions:
 
     def export(self, argument: str) -> None:
         """Write the conversation to a file."""
-        if not self.said:
-            raise UsageError("Nothing was asked yet, so there is no conversation to write; /report writes a diagnosis.")
-        texts = {".md": as_markdown(self.said), ".json": as_json(self.said)}
+        if not self.entries:
+            raise UsageError("No run was opened yet, so there is no conversation to write.")
+        texts = {".md": as_markdown(self.entries), ".json": as_json(self.entries)}
         self._app.conversation.say(write_conversation(texts, argument))

@@ -59,6 +59,11 @@ async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path
         await typed(pilot, "@slow")
         await typed(pilot, "/confirm A1 @fixed", wait_s=60.0)
         assert "Measured speedup 1.95x; predicted" in said(app)
+        await typed(pilot, f"/export {index_only / 'talk.md'}")
+        written = (index_only / "talk.md").read_text()
+        assert written.count("\n#### Causes, largest saving first\n") == 1
+        assert "> /compare @slow @fixed\n\n**From @slow to @fixed**\n\nThe average unprofiled step fell" in written
+        assert "> /confirm A1 @fixed\n\n**A1 put to the test**\n\n" in written
         await typed(pilot, "/timeline", wait_s=60.0)
         assert "Step 43, the longest: what each rank does, over time" in said(app)
 

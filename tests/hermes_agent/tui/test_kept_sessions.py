@@ -76,15 +76,21 @@ async def test_resuming_an_unknown_session_and_a_damaged_file_are_one_sentence_e
 
 
 async def test_the_conversation_is_exported_whole_and_never_over_a_file(tmp_path: Path) -> None:
-    app = kept_chat(tmp_path / "cache", FakeSession())
+    app = HermesChat(lambda: openings(FakeSession(), given=False), clock=lambda: 0.0)
     target = tmp_path / "talk.json"
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
         await typed(pilot, f"/export {target}")
-        assert "Nothing was asked yet" in said(app)
+        assert "No run was opened yet, so there is no conversation to write." in said(app)
+    app = kept_chat(tmp_path / "cache", FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
         await typed(pilot, f"why {HOSTILE}?")
         await typed(pilot, f"/export {target}")
-        (turn,) = json.loads(target.read_text())["turns"]
+        written = json.loads(target.read_text())
+        (turn,), (shown,) = written["turns"], written["diagnoses"]
+        assert (shown["run"], shown["after_turns"]) == ("run", 0)
+        assert shown["diagnosis"] == json.loads(app.controller.diagnosis.model_dump_json(by_alias=True))
         assert (turn["run"], turn["question"], turn["ids"]) == ("run", f"why {HOSTILE}?", ["E2", "C1"])
         target.write_text("mine")
         await typed(pilot, f"/export {target}")
@@ -93,9 +99,11 @@ async def test_the_conversation_is_exported_whole_and_never_over_a_file(tmp_path
         await typed(pilot, f"/export {target}!")
         assert json.loads(target.read_text())["schema"] == "hermes-dx/conversation/1"
         await typed(pilot, f"/export {tmp_path / 'talk.md'}")
-        written = (tmp_path / "talk.md").read_text()
-    assert written.startswith("# Conversation\n\n## @run (run)\n\n> why [bold red]x[/] red?\n\nRank 1 loses")
-    assert "\x1b" not in written
+        text = (tmp_path / "talk.md").read_text()
+    assert text.startswith("# Conversation\n\n## @run (run)\n\n### Problem\n\nThe first cause is slow data")
+    assert "\n#### Evidence\n" in text
+    assert "\n\n> why [bold red]x[/] red?\n\nRank 1 loses" in text
+    assert "\x1b" not in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "talk.json", "talk.md"]
 
 
