@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from case_library.retrieval import fusion
+from case_library.retrieval.asked import CauseReader, Reading, cause_reader
 from case_library.retrieval.fusion import LexicalIndex, Scores, Strength, Weights
 from case_library.retrieval.hashed_embedding import CLOSE_ANGLE
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, cause_text
@@ -128,12 +129,14 @@ class CaseRanker:
         nearest: Nearest,
         weights: Weights | None = None,
         close_angle: float = CLOSE_ANGLE,
+        reader: CauseReader | None = None,
     ) -> None:
         self._cards = cards
         self._row = {card.id: row for row, card in enumerate(cards)}
         self._nearest = nearest
         self._close_angle = close_angle
         self._weights = weights or Weights()
+        self._reader = reader or cause_reader()
         self._lexical = LexicalIndex([card.counts for card in cards])
         self._votes = fusion.CauseVotes([card.cause for card in cards], self._lexical)
         self._vocabulary = Vocabulary(self._lexical.frequency, lexicon().parts)
@@ -153,7 +156,7 @@ class CaseRanker:
     def answer(self, query: CaseQuery, limit: int, without: Collection[str] = ()) -> Recall:
         """The most similar cases, at most ``limit``, or why there are none."""
         question = read_question(query.words, self._vocabulary)
-        if not question.terms and not query.has_signature:
+        if not (question.terms or query.has_signature or self._read(question).scope > 0):
             return Recall((), "The question names no symptom, signal or cause to compare with.")
         ranking = self.rank(query, question, without)
         reason = fusion.abstention(ranking.strength, question.other_topic)
@@ -185,24 +188,33 @@ class CaseRanker:
         lexical = self._lexical.score(asked.terms)
         bm25, gain = lexical.bm25 * allowed, lexical.gain * allowed
         cosine = self._cosine(asked) * allowed
+        reading = self._read(question)
         votes = self._votes.count(asked.terms, bm25)
-        parts = {"signature": agreement, "words": bm25, "vector": cosine, "votes": votes[self._votes.of_row] * allowed}
+        questions = self._votes.read(reading)
+        of_cause = {"votes": votes, "questions": questions}
+        parts = {"signature": agreement, "words": bm25, "vector": cosine}
+        parts |= {name: each[self._votes.of_row] * allowed for name, each in of_cause.items()}
         blend = fusion.blended(parts, self._weights)
-        strong = fusion.strength_of(self._nearness(question, gain, cosine), agreement * allowed, votes, signed)
+        near = self._nearness(question, gain, cosine, reading)
+        strong = fusion.strength_of(near, agreement * allowed, fusion.scaled(votes + questions), signed)
         close = fusion.similarity(blend * strong.text, agreement, signed) * allowed
         order = self._order(close, blend, query)
         if question.terms and not query.causes and self._weights.spread:
             order = fusion.spread(order, [self._cards[row].cause for row in order])
         return Ranking(tuple(order), close, strong, matches, parts)
 
-    def _nearness(self, question: Question, gain: Scores, cosine: Scores) -> float:
-        if not question.terms:
+    def _read(self, question: Question) -> Reading:
+        return self._reader.read(question.text)
+
+    def _nearness(self, question: Question, gain: Scores, cosine: Scores, reading: Reading) -> float:
+        if not question.terms and reading.scope <= 0:
             return 0.0
         unit = self._lexical.rarity_of_one
         asked = sum(self._lexical.rarity(term) for term in question.terms) / unit
         share = fusion.covered(float(gain.max(initial=0.0)) / unit, asked)
         angle = float(cosine.max(initial=0.0)) / self._close_angle
-        return fusion.text_strength(share, angle, question.concepts, question.of_pace, bool(question.other_topic))
+        of = (question.concepts, question.of_pace, bool(question.other_topic))
+        return fusion.TextParts(share, angle, *of, reading.scope, reading.familiar).strength
 
     def _cosine(self, asked: Question) -> Scores:
         found = np.zeros(len(self._cards))

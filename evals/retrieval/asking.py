@@ -130,12 +130,14 @@ def _place(found: Sequence[str], cause: str) -> int:
 
 ABLATIONS: Mapping[str, Weights] = {
     "all": Weights(),
-    "words only": Weights(vector=0, votes=0, signature=0),
-    "vector only": Weights(words=0, votes=0, signature=0),
-    "votes only": Weights(words=0, vector=0, signature=0),
+    "words only": Weights(vector=0, votes=0, questions=0, signature=0),
+    "vector only": Weights(words=0, votes=0, questions=0, signature=0),
+    "votes only": Weights(words=0, vector=0, questions=0, signature=0),
+    "questions only": Weights(words=0, vector=0, votes=0, signature=0),
     "without words": Weights(words=0),
     "without vector": Weights(vector=0),
     "without votes": Weights(votes=0),
+    "without questions": Weights(questions=0),
     "without signature": Weights(signature=0),
     "without one case of each cause in front": Weights(spread=False),
 }

@@ -17,6 +17,7 @@ from case_library.retrieval.fusion import (
     CauseVotes,
     LexicalIndex,
     Strength,
+    TextParts,
     Weights,
     abstention,
     blended,
@@ -25,7 +26,6 @@ from case_library.retrieval.fusion import (
     similarity,
     spread,
     strength_of,
-    text_strength,
 )
 from case_library.retrieval.hashed_embedding import DIMENSION, HashedTextEmbedding, text_counts
 from case_library.retrieval.ranker import vendor_conflict
@@ -156,8 +156,10 @@ def test_scores_are_scaled_by_their_greatest() -> None:
 
 def test_rankers_are_blended_by_weight() -> None:
     parts = {"words": np.array([4.0, 2.0]), "vector": np.array([0.2, 0.4]), "votes": np.array([0.0, 1.0])}
-    assert blended(parts, Weights(words=1, vector=0.5, votes=1)).tolist() == pytest.approx([0.625, 1.0])
-    assert blended(parts, Weights(words=1, vector=0, votes=0)).tolist() == [1.0, 0.5]
+    parts["questions"] = np.array([0.5, 0.0])
+    assert blended(parts, Weights(words=1, vector=0.5, votes=1, questions=0)).tolist() == pytest.approx([0.625, 1.0])
+    assert blended(parts, Weights(words=1, vector=0.5, votes=1, questions=0.5)).tolist() == pytest.approx([0.875, 1.0])
+    assert blended(parts, Weights(words=1, vector=0, votes=0, questions=0)).tolist() == [1.0, 0.5]
 
 
 def test_one_case_of_each_of_three_causes_comes_first_and_none_is_lost() -> None:
@@ -172,20 +174,32 @@ def test_covered_is_the_share_of_the_rarity_asked_within_bounds() -> None:
 
 
 def test_the_strength_of_a_text_adds_its_parts_and_takes_other_topics_away() -> None:
-    full = text_strength(share=1, angle=1.0, concepts=3, of_pace=True, other_topic=False)
-    assert full == pytest.approx(1.0)
-    assert text_strength(0.5, 0.5, 0, False, False) == pytest.approx(0.17 + 0.095)
-    assert text_strength(1, 1.0, 3, True, True) == pytest.approx(0.67)
-    assert text_strength(0, 1.0, 3, True, False) == 0.0
+    assert TextParts(share=1, angle=1.0, concepts=3, of_pace=True, scope=1.2).strength == pytest.approx(1.0)
+    assert TextParts(share=0.5, angle=0.5, familiar=0.5).strength == pytest.approx(0.06 + 0.075)
+    assert TextParts(1, 1.0, 3, True, True, 1.0).strength == pytest.approx(0.73)
+    assert TextParts(scope=0.5).strength == pytest.approx(0.22)
+    assert TextParts(share=0.5, scope=-1).strength == 0.0
+    assert TextParts(angle=1.0, concepts=3, of_pace=True).strength == 0.0
+
+
+def test_a_text_of_words_that_only_a_case_has_is_near() -> None:
+    assert TextParts(share=1, angle=1.0, familiar=0.0).strength > STRONG
+    assert TextParts(share=1, angle=1.0, familiar=1.0).strength < WEAK
 
 
 @given(
-    share=st.floats(0, 1), angle=st.floats(-3, 3), concepts=st.integers(0, 50), other=st.booleans(), pace=st.booleans()
+    share=st.floats(0, 1),
+    angle=st.floats(-3, 3),
+    concepts=st.integers(0, 50),
+    other=st.booleans(),
+    pace=st.booleans(),
+    scope=st.floats(-3, 3),
+    familiar=st.floats(0, 1),
 )
 def test_strength_stays_between_nought_and_one(
-    share: float, angle: float, concepts: int, other: bool, pace: bool
+    share: float, angle: float, concepts: int, other: bool, pace: bool, scope: float, familiar: float
 ) -> None:
-    assert 0 <= text_strength(share, angle, concepts, pace, other) <= 1
+    assert 0 <= TextParts(share, angle, concepts, pace, other, scope, familiar).strength <= 1
 
 
 def test_a_text_beside_a_signature_adds_a_part_of_what_is_left() -> None:

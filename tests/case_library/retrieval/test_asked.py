@@ -1,0 +1,89 @@
+"""The reading of a question by lines of what people ask, on small numbers worked out by hand and on the library's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from case_library.retrieval.asked import (
+    NO_CAUSE,
+    CauseReader,
+    asked_lines,
+    cause_reader,
+    features,
+    parse_asked,
+)
+from tools.knowledge.taxonomy import causes
+
+LINES = {
+    "garbage_collection": ["the interpreter tidies up", "python sweeps its heap"],
+    "slow_link": ["a loose cable", "half the lanes"],
+    NO_CAUSE: ["recipe for soup", "football results"],
+}
+
+
+def test_lines_stand_under_a_cause_of_the_taxonomy_and_none_twice() -> None:
+    asked = asked_lines()
+    assert asked.keys() == {*causes(), NO_CAUSE}
+    lines = [line for each in asked.values() for line in each]
+    assert len(set(lines)) == len(lines) > 1500
+
+
+def test_a_line_under_no_cause_is_refused() -> None:
+    assert parse_asked("# why\n[a]\none\n\n[b]\ntwo\nthree\n") == {"a": ["one"], "b": ["two", "three"]}
+    with pytest.raises(ValueError, match="'one' stands under no cause"):
+        parse_asked("one\n[a]\n")
+
+
+def test_a_question_is_read_by_words_letters_and_concepts() -> None:
+    found = dict(features("Cables 网卡"))
+    assert found["w:cabl"] == 1.0
+    assert found["n:<cabl"] == pytest.approx(0.35)
+    assert {"c:~link", "u:网", "u:网卡", "u:卡"} <= found.keys()
+
+
+def test_one_line_of_each_of_two_causes_gives_the_weights_of_the_ridge() -> None:
+    reader = CauseReader.fit({"a": ["ab"], "b": ["cd"], NO_CAUSE: []})
+    # Two lines without a common word: the kernel is 1 on the diagonal, the ridge sqrt(3 / 2).
+    share = 1 / (1 + 1.5**0.5)
+    reading = reader.read("ab")
+    assert reading.causes == ("a", "b")
+    assert reading.fit.tolist() == pytest.approx([share, 0.0])
+    assert reading.scope == pytest.approx(share)
+    assert reading.familiar == pytest.approx(1.0)
+
+
+def test_a_question_fits_the_cause_whose_words_it_has_and_less_with_words_of_no_line() -> None:
+    reader = CauseReader.fit(LINES)
+    reading = reader.read("its heap")
+    assert reading.causes[int(reading.fit.argmax())] == "garbage_collection"
+    assert reading.scope > 0 > reader.read("football soup").scope
+    assert 0 < reader.read("cable quux zyzzy").fit.max() < reader.read("cable").fit.max()
+    assert not reader.read("").fit.any()
+    assert 0 < reader.read("cable quux zyzzy").familiar < 0.5
+
+
+def test_a_saved_reader_reads_as_before(tmp_path: Path) -> None:
+    reader = CauseReader.fit(LINES)
+    reader.save(tmp_path)
+    again = CauseReader.load(tmp_path)
+    assert again.causes == reader.causes
+    text = "python and a cable"
+    assert np.allclose(again.read(text).fit, reader.read(text).fit, atol=1e-3)
+    assert again.read(text).scope == pytest.approx(reader.read(text).scope, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("somebody's interpreter is always busy cleaning", "garbage_collection"),
+        ("显卡一直在等CPU解码图片", "slow_data_processing"),
+        ("der letzte Rang kommt stets zu spät und alle warten", "straggler"),
+    ],
+)
+def test_a_question_in_other_words_is_read(text: str, cause: str) -> None:
+    reading = cause_reader().read(text)
+    assert cause in [reading.causes[place] for place in np.argsort(-reading.fit)[:3]]
+    assert reading.scope > 0
