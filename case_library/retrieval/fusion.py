@@ -82,7 +82,7 @@ PACE_PART = 0.18
 SCOPE_PART = 0.44
 OTHER_TOPIC = 0.27  # taken away where the text names a topic that no case is about
 # Added for words that a case has and no line of `asked.txt`, such as a team's own names: twice what the regression
-# gives, so that they are enough for a text of nothing else; no question off topic of `evals/retrieval` reaches 0.6 of it.
+# gives, so that they are enough for a text of nothing else; no question of `evals/retrieval` off topic reaches 0.6.
 OWN_WORDS_PART = 0.3
 MANY_CONCEPTS = 2  # more say nothing more
 WEAK = 0.35
