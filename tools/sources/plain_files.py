@@ -17,6 +17,11 @@ def open_plain(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "is no plain file", str(path))
+    try:
+        os.pread(file.fileno(), 1, 0)  # some of /proc look plain and wait for content
+    except OSError as error:
+        file.close()
+        raise OSError(error.errno, error.strerror, str(path)) from error
     return file
 
 

@@ -20,6 +20,7 @@ from tools.sources import inventory
 from tools.sources.inventory import take_inventory
 from tools.sources.load import load_run
 from tools.sources.options import Limits
+from tools.sources.plain_files import open_plain
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "a pipe": os.mkfifo,
@@ -178,3 +179,11 @@ def test_a_trace_that_became_a_loop_of_links_while_it_was_listed_is_left_out(
 
     monkeypatch.setattr(inventory, "_in_folder", changed)
     assert load_run([run]).records is not None
+
+
+def test_a_file_that_looks_plain_and_waits_for_content_is_none() -> None:
+    waiting = Path("/proc/kmsg")
+    if not os.access(waiting, os.R_OK):
+        pytest.skip(f"{waiting} cannot be read here")
+    with pytest.raises(OSError, match="/proc/kmsg"):
+        open_plain(waiting)
