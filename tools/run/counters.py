@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
+    from pandas.api.extensions import ExtensionArray
 
 # level: the value at (or the mean up to) the sample; flag: 0 or 1; total: counted since boot or since the start.
 CounterKind = Literal["level", "flag", "total"]
@@ -148,17 +151,30 @@ class CounterRecords:
     sources: tuple[CounterSource, ...] = ()
 
 
-def samples_table(rows: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """A table of samples from columns of equal length; of ``SAMPLE_COLUMNS`` that are not given the unknown value."""
+def samples_table(rows: Mapping[str, object]) -> pd.DataFrame:
+    """A table of samples from columns of equal length (sequences or arrays); of ``SAMPLE_COLUMNS`` that are not given
+    the unknown value."""
+    import numpy as np
     import pandas as pd
 
-    count = len(rows["value"])
-    unknown: dict[str, object] = {
-        **{"time_unix_ns": float("nan"), "tick": 0, "host": "", "device": NONE, "rank": NONE},
-        **{"part": "", "file": 0, "line": 0},
-    }
-    columns = {name: rows[name] if name in rows else [unknown[name]] * count for name in SAMPLE_COLUMNS}
+    values = np.asarray(rows["value"], dtype="float64")
+    unknown: dict[str, float] = {"time_unix_ns": float("nan"), "device": NONE, "rank": NONE}
+    columns: dict[str, object] = {}
+    for name, dtype in SAMPLE_COLUMNS.items():
+        if name in rows:
+            columns[name] = rows[name] if dtype == "str" else np.asarray(rows[name], dtype=dtype)
+        elif dtype == "str":
+            columns[name] = repeated_text([""], np.zeros(len(values), dtype="int64"))
+        else:
+            columns[name] = np.full(len(values), unknown.get(name, 0), dtype=dtype)
     return pd.DataFrame(columns).astype(SAMPLE_COLUMNS)
+
+
+def repeated_text(names: Sequence[str], places: NDArray[np.integer]) -> ExtensionArray:
+    """A column of texts by their place among few: no object for each row."""
+    import pandas as pd
+
+    return pd.array(list(names), dtype="str").take(places)
 
 
 def joined_counters(*records: CounterRecords | None) -> CounterRecords | None:

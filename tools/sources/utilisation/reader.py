@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.counters import CounterRecords, CounterSource, joined_counters, samples_table
+from tools.run.counters import CounterRecords, CounterSource, joined_counters, repeated_text, samples_table
 from tools.run.kinds import COUNTER_FORMAT
 from tools.sources.decompress import Expansion, Readable, beginning, unpacked_name
 from tools.sources.job_log.lines import LineReader
@@ -133,11 +133,15 @@ def _whole_or_first(expansion: Expansion) -> Iterator[bytes]:
 
 def _record(readings: Readings, name: str) -> CounterRecords:
     """The samples of one tool."""
+    import numpy as np
+
+    texts = {"part": readings.parts, "counter": readings.counters}
     table = samples_table(
         {
             **{"time_unix_ns": readings.times, "tick": readings.ticks, "device": readings.places},
-            **{"part": readings.parts, "counter": readings.counters, "value": readings.values},
-            **{"line": readings.lines, "host": [readings.host] * len(readings)},
+            **{"value": readings.values, "line": readings.lines},
+            **{name: repeated_text(list(each.known), np.asarray(each.places)) for name, each in texts.items()},
+            "host": repeated_text([readings.host], np.zeros(len(readings), dtype=np.int64)),
         }
     )
     source = CounterSource(

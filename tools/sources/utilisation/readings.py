@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -70,6 +71,22 @@ def number(text: str) -> tuple[float, str] | None:
 
 
 @dataclass
+class Names:
+    """A column of few different texts."""
+
+    places: array[int] = field(default_factory=lambda: array("l"))
+    known: dict[str, int] = field(default_factory=dict)
+
+    def append(self, name: str) -> None:
+        """One more row."""
+        self.places.append(self.known.setdefault(name, len(self.known)))
+
+    def __iter__(self) -> Iterator[str]:
+        names = list(self.known)
+        return (names[place] for place in self.places)
+
+
+@dataclass
 class Readings:
     """The values of one tool in one file, in the order of its lines."""
 
@@ -80,8 +97,8 @@ class Readings:
     interval_s: float | None = None
     devices: dict[int, str] = field(default_factory=dict)
     remark: str = ""  # what could not be used, one sentence
-    counters: list[str] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
+    counters: Names = field(default_factory=Names)
+    parts: Names = field(default_factory=Names)
     values: array[float] = field(default_factory=lambda: array("d"))
     times: array[float] = field(default_factory=lambda: array("d"))
     ticks: array[int] = field(default_factory=lambda: array("q"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tools.sources.utilisation.readings import UNKNOWN, Moment, Readings, number
 
-CONCISE = re.compile(r"(?:GPU|Device)\b.*\b(?:Temp|AvgPwr|Power).*\bSCLK\b.*\bVRAM%.*\bGPU%")
+CONCISE = re.compile(r"(?:GPU|Device)\b.*\b(?:Temp|AvgPwr|Power).*\bSCLK\b.*\bPerf\b")
 ROW = re.compile(r" *(\d{1,4})\s+\S")
 TITLE = re.compile(r"=+ *ROCm System Management Interface *=+")
 NAMED = re.compile(r"GPU\[(\d{1,4})\]\s*: (.{3,60}?): *(.{1,40})\Z")
@@ -35,13 +35,15 @@ class RocmSmi:
     readings: Readings = field(default_factory=lambda: Readings("rocm-smi"))
     tick: int = -1
     concise: bool = False
+    shares: bool = False  # its last columns are the memory in use and the utilization; older ones have neither
     seen: set[tuple[int, str]] = field(default_factory=set)
     at: Moment = UNKNOWN
 
     def begins(self, line: int, text: str, at: Moment) -> bool:
         """A title, the head of the concise table, or the first named value."""
         if TITLE.search(text) or CONCISE.search(text):
-            self.concise, self.at = self.concise or CONCISE.search(text) is not None, at
+            self.at = at
+            self._head(text)
             return True
         if NAMED.match(text):
             self.at = at
@@ -54,12 +56,16 @@ class RocmSmi:
             self._named(line, match)
             return True
         if CONCISE.search(text):
-            self.concise = True
+            self._head(text)
             return True
         if self.concise and (match := ROW.match(text)) and "%" in text:
             self._row(line, int(match[1]), text)
             return True
         return text.startswith("=") or not text.strip()
+
+    def _head(self, text: str) -> None:
+        if CONCISE.search(text):
+            self.concise, self.shares = True, "VRAM%" in text and "GPU%" in text
 
     def _named(self, line: int, match: re.Match[str]) -> None:
         device = int(match[1])
@@ -79,7 +85,7 @@ class RocmSmi:
             self._add("device_power_limit_w", float(powers[-1]), line, device)
         for counter, clock in zip(("device_clock_mhz", "device_memory_clock_mhz"), clocks, strict=False):
             self._add(counter, float(clock), line, device)
-        if len(shares) > 1:
+        if len(shares) > 1 and self.shares:
             self._add("device_memory_used_pct", float(shares[-2]), line, device)
             self._add("device_busy_pct", float(shares[-1]), line, device)
 

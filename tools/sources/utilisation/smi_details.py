@@ -28,7 +28,7 @@ COUNTERS = {
         (section, name): counter
         for section in ("power readings", "gpu power readings")
         for name, counter in {
-            **dict.fromkeys(("power draw", "average power draw"), "device_power_w"),
+            **dict.fromkeys(("power draw", "average power draw", "instantaneous power draw"), "device_power_w"),
             **dict.fromkeys(("enforced power limit", "current power limit"), "device_power_limit_w"),
         }.items()
     },

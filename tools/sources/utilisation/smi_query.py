@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from statistics import median
 
@@ -96,11 +97,11 @@ class SmiQuery:
             return False
         row = dict(zip(self.columns, cells, strict=True))
         at = next((moment(row[name]) for name in TIMES if name in row), None) or UNKNOWN
-        values = [(name, own) for name in self.columns for own in _values(name, row[name])]
+        values = [own for name in self.columns for own in _values(name, row[name])]
         if not values:
             return _header(text)[0] == tuple(self.columns)
         device = self._device(row, at)
-        for counter, value in (own for _, own in values):
+        for counter, value in values:
             self.readings.add(counter, value, line, tick=self.tick, at=at, device=device)
         return True
 
@@ -194,6 +195,7 @@ def _known(counter: str | None) -> tuple[str, ...]:
     return () if counter is None else (counter,)
 
 
+@lru_cache(maxsize=1 << 14)
 def _values(name: str, cell: str) -> list[tuple[str, float]]:
     """The counters that a cell holds: nearly always one, of a mask of reasons all of them."""
     if name == "pstate":

@@ -61,6 +61,11 @@ OLD_TABLE = """\
 | 38%   65C    P2   180W / 250W |  10441MiB / 16130MiB |     35%      Default |
 |    0     40961      C   python3                                     10431MiB |
 """
+NEWEST_TABLE = """\
+| NVIDIA-SMI 610.57.04              KMD Version: 610.57.04     CUDA UMD Version: 13.3     |
+|   0  NVIDIA GeForce RTX 4060 ...    Off |   00000000:01:00.0 Off |                  N/A |
+| N/A   43C    P8              N/A /  115W |      54MiB /   8188MiB |     N/A      Default |
+"""
 DETAILS = """\
 ==============NVSMI LOG==============
 
@@ -133,6 +138,11 @@ GPU  Temp   AvgPwr  SCLK     MCLK     Fan     Perf  PwrCap  VRAM%  GPU%
 1    31.0c  38.0W   500Mhz   1000Mhz  0%      auto  300.0W   0%    0%
 ================================================================================
 =============================End of ROCm SMI Log ===============================
+"""
+ROCM_OLD = """\
+====================    ROCm System Management Interface    ====================
+ GPU  Temp    AvgPwr   SCLK     MCLK     Fan      Perf    SCLK OD    MCLK OD
+  0   35c     73.68W   1411Mhz  300Mhz   0.0%     auto      0%         0%
 """
 ROCM_NEW = """\
 ============================================ ROCm System Management Interface ====================================

@@ -108,6 +108,13 @@ def test_the_plain_table_gives_devices_and_processes(tmp_path: Path) -> None:
     assert old.samples["time_unix_ns"].isna().all()
 
 
+def test_tables_of_the_newest_driver_and_values_that_are_not_supported(tmp_path: Path) -> None:
+    records = read(tmp_path, outputs.NEWEST_TABLE)
+    assert values(records, "device_temperature_c", 0) == [43.0]
+    assert values(records, "device_power_limit_w", 0) == [115.0]
+    assert values(records, "device_busy_pct", 0) == values(records, "device_power_w", 0) == []
+
+
 def test_two_tables_are_two_readings(tmp_path: Path) -> None:
     records = read(tmp_path, 2 * outputs.TABLE)
     assert values(records, "device_busy_pct", 0) == [97.0, 97.0]
@@ -147,6 +154,12 @@ def test_the_concise_tables_of_rocm_smi(tmp_path: Path, text: str, busy: list[fl
     records = read(tmp_path, text)
     assert values(records, "device_busy_pct", 0) == busy
     assert values(records, "device_power_w", 0) == power
+
+
+def test_an_older_concise_table_has_no_utilization(tmp_path: Path) -> None:
+    records = read(tmp_path, outputs.ROCM_OLD)
+    assert values(records, "device_clock_mhz", 0) == [1411.0]
+    assert values(records, "device_busy_pct", 0) == []
 
 
 def test_chips_of_npu_smi_are_devices(tmp_path: Path) -> None:
