@@ -11,7 +11,7 @@ from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import NcclReader
-from tools.sources.job_log.prefixes import Line, parse_line, stamp_within
+from tools.sources.job_log.prefixes import Line, Stamp, parse_line, stamp_within
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.step_figures import StepLine
 from tools.sources.job_log.step_lines import step_line
@@ -30,6 +30,7 @@ from tools.sources.job_log.tables import (
     KeyAverages,
     LightningTable,
     Timer,
+    TimerRows,
     TimerTable,
     csv_table,
     flat_timers,
@@ -40,9 +41,9 @@ AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
 LONGEST_TEXT = 4096  # characters of a line in which records are looked for; an interleaved line may hold two
 MOST_RANKS = 1 << 17
-MOST_TIMERS = 1 << 20  # of one stream
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
+CLOCK_S = 1e-3  # resolution of a clock in a record
 Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
 
 
@@ -52,7 +53,7 @@ class StreamRows:
 
     steps: dict[str, StepRows] = field(default_factory=dict)
     bars: Bars = field(default_factory=Bars)
-    timers: list[tuple[int, Timer]] = field(default_factory=list)
+    timers: TimerRows = field(default_factory=TimerRows)
     step: int = -1  # of the last step line
 
 
@@ -169,7 +170,7 @@ class Collector:
             self._table = LightningTable()
         elif "Self CPU" in text and (table := key_averages(text)) is not None:
             self._table = table
-        elif "," in text and text[:1].isalpha() and (csv := csv_table(text)) is not None:
+        elif (csv := csv_table(text)) is not None:
             self._csv = csv
         else:
             return False
@@ -178,13 +179,17 @@ class Collector:
     def _timed(self, stream: StreamRows, timers: list[Timer]) -> None:
         """Timers that follow a step line are of that step; those before the first are of the start."""
         if stream.step > 0:
-            stream.timers += [(stream.step, timer) for timer in timers[: MOST_TIMERS - len(stream.timers)]]
+            stream.timers.add(stream.step, timers)
 
     def _add(self, line: Line, found: StepLine, text: str) -> None:
         stream = self._stream(line)
         if found.grammar not in stream.steps:
             stream.steps[found.grammar] = StepRows(found.grammar)
-        stamp = line.stamp or stamp_within(text) if found.wall_ms is None else None
+        stamp = None
+        if found.clock_s is not None:
+            stamp = Stamp(found.clock_s, CLOCK_S, dated=True)
+        elif found.wall_ms is None:
+            stamp = line.stamp or stamp_within(text)
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
 
-from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number
+from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
 from tools.sources.job_log.step_figures import StepLine
 
 LONGEST_RECORD = 2048  # characters
+BARE_WALL = ("wall_time", "walltime")  # of a step, where it is no moment
+SINCE_1970_S = 1e8  # a larger time is a moment: in seconds it would be a step of three years
+MS_SINCE_1970 = 1e11  # a larger clock counts milliseconds: in seconds it would be the year 5138
 # Words of lines that speak of other work at a step: evaluating, saving, loading, compiling.
 OTHER_WORK = re.compile(
     r"\b(?:valid(?:ation)?|eval(?:uation|uating)?|test(?:ing)?|inference|sanity|checkpoint(?:s|ing)?|sav(?:e|ed|ing)"
@@ -23,53 +26,80 @@ OTHER_WORK = re.compile(
     r"|finished|completed)\b",
     re.I,
 )
-STEP_KEYS = ("global_step", "step", "steps", "iteration", "iter", "it", "batch_idx", "trainer/global_step")
-TIME_KEYS = (
-    *(
-        "step_time",
-        "iter_time",
-        "iteration_time",
-        "time_per_step",
-        "time_per_iteration",
-        "time_per_iter",
-        "per_step_time",
-    ),
-    *(
-        "train_step_time",
-        "step_duration",
-        "train_step_timing in s",
-        "batch_time",
-        "dt",
-        "step_wall",
-        "wall",
-        "wall_time",
-    ),
+# Names of fields, in small letters with "_" between words; what stands before the last "/" says where they belong.
+STEP_KEYS = re.compile(
+    r"(?:.*/)?_?(?:(?:global|train(?:ing)?|opt(?:imizer)?)_)?"
+    r"(?:steps?|iter(?:ation)?s?|it|batch_idx|updates?|iter_num|num_updates)\Z"
 )
-UNIT_OF_KEY = re.compile(rf"(.{{1,40}}?)[_ /(\[]{{1,2}}(?:in )?({UNIT})[)\]]?\Z", re.I)
-RATE_KEYS = ("it/s", "iter/s", "iterations_per_second", "steps_per_second", "steps/s", "its_per_s", "it_per_s")
-TRAIN_RUNTIME = "train_runtime"
+STEP_WORDS = r"(?:step|iter(?:ation)?|batch|update)"
+TIME_KEYS = re.compile(
+    rf"(?:.*/)?(?:train(?:ing)?_)?(?:{STEP_WORDS}_(?:time|duration|latency|wall)|(?:time|seconds|secs?)_per_{STEP_WORDS}"
+    rf"|per_{STEP_WORDS}_time|{STEP_WORDS}_timing|dt|step_wall|wall)\Z|(?:.*/)?(?:timing|times?|perf)/{STEP_WORDS}\Z"
+)
+TIME_FIRST = re.compile(rf"(?:.*/)?({UNIT})_per_{STEP_WORDS}\Z|(?:timing|time)_({UNIT})/{STEP_WORDS}\Z")
+UNIT_OF_KEY = re.compile(rf"(.{{1,60}}?)[_/(\[]{{1,2}}(?:in_)?({UNIT})[)\]]?\Z")
+RATE_KEYS = re.compile(r"(?:.*/)?(?:it|iters?|iterations|steps)(?:_per_|/)(?:s|sec|second)\Z|(?:.*/)?its_per_s\Z")
+CLOCK_KEYS = re.compile(
+    r"(?:.*/)?_?(?:wall_time|timestamp|time_?stamp|unix_time|runtime|elapsed(?:_time)?|time_elapsed|relative_time|time)"
+    rf"(?:[_(\[]{{1,2}}{UNIT}[)\]]?)?\Z"
+)
+OTHER_RECORD = re.compile(r"(?:eval|test|val|validation)(?:_|/)|train_runtime\Z")
+BETWEEN = re.compile(r"[\s.-]+")
+
+
+def field_name(name: object) -> str:
+    """A name of a field as the patterns of names expect it."""
+    return BETWEEN.sub("_", str(name).strip().lower())
+
+
+def times_steps(names: Iterable[str]) -> bool:
+    """Whether records with these names state a step and when it was, or how long it took."""
+    low = [field_name(name) for name in names]
+    timed = any(_unit_of(name) is not None or RATE_KEYS.match(name) or CLOCK_KEYS.match(name) for name in low)
+    return timed and any(STEP_KEYS.match(name) for name in low)
+
+
+def _unit_of(name: str) -> str | None:
+    """The unit of a field that is the time of a step; "" where its name has none, None where it is another field."""
+    if first := TIME_FIRST.match(name):
+        return first[1] or first[2]
+    if TIME_KEYS.match(name):
+        return ""
+    unit = UNIT_OF_KEY.match(name)
+    return unit[2] if unit and TIME_KEYS.match(unit[1]) else None
 
 
 def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
     """The figures of one record with names: a JSON line, a Python dictionary, a row of CSV."""
-    low = {str(name).strip().lower(): value for name, value in values.items()}
-    if TRAIN_RUNTIME in low or any(name.startswith(("eval_", "test_", "val_")) for name in low):
+    low = {field_name(name): value for name, value in values.items()}
+    if any(OTHER_RECORD.match(name) for name in low):
         return None
-    step = next((at for name in STEP_KEYS if (at := _whole_of(low.get(name))) is not None), None)
+    step = next(
+        (at for name, value in low.items() if STEP_KEYS.match(name) and (at := _whole_of(value)) is not None), None
+    )
     if step is None:
         return None
     line = StepLine(grammar, step, epoch=_whole_of(low.get("epoch")))
-    for name, value in low.items():
-        figure = _number_of(value)
-        if figure is None or figure <= 0:
-            continue
-        unit = UNIT_OF_KEY.match(name)
-        if unit and unit[1] in TIME_KEYS:
-            return replace(line, wall_ms=in_ms(str(figure), unit[2]))
-        if name in RATE_KEYS:
-            return replace(line, wall_ms=1e3 / figure)
-    bare = next((figure for name in TIME_KEYS if (figure := _number_of(low.get(name))) is not None), None)
-    return replace(line, bare_time=bare if bare is not None and bare > 0 else None)
+    figures = {name: figure for name, value in low.items() if (figure := _number_of(value)) is not None and figure > 0}
+    times = [(unit, figure) for name, figure in figures.items() if (unit := _unit_of(name)) is not None]
+    if stated := next((each for each in times if each[0]), None):
+        return replace(line, wall_ms=in_ms(str(stated[1]), stated[0]))
+    if (rate := next((figures[name] for name in figures if RATE_KEYS.match(name)), None)) is not None:
+        return replace(line, wall_ms=1e3 / rate)
+    times += [("", figures[name]) for name in BARE_WALL if figures.get(name, SINCE_1970_S) < SINCE_1970_S]
+    if times:
+        return replace(line, bare_time=times[0][1])
+    return replace(line, clock_s=_clock_of(figures))
+
+
+def _clock_of(figures: Mapping[str, float]) -> float | None:
+    """Seconds of a clock that runs on from record to record, such as ``_timestamp`` or TensorBoard's ``Wall time``."""
+    for name, figure in figures.items():
+        if CLOCK_KEYS.match(name):
+            unit = UNIT_OF_KEY.match(name)
+            scale = TO_MS[unit[2]] / 1e3 if unit else 1e-3 if figure >= MS_SINCE_1970 else 1.0
+            return figure * scale
+    return None
 
 
 def _number_of(value: object) -> float | None:

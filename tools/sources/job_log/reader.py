@@ -149,12 +149,12 @@ def _best(rows: StreamRows) -> Series | None:
 
 
 def _timers(streams: Mapping[Stream, StreamRows], file: int) -> pd.DataFrame:
-    rows = [
-        {"rank": max(rank, 0), "step": step, "file": file, **asdict(timer)}
+    tables = [
+        stream.timers.table().assign(rank=max(rank, 0), file=file)
         for (rank, _), stream in streams.items()
-        for step, timer in stream.timers
+        if stream.timers.step
     ]
-    return _frame(rows, TIMER_COLUMNS)
+    return _table(tables, TIMER_COLUMNS)
 
 
 def _frame(rows: Sequence[Mapping[str, object]], columns: dict[str, str]) -> pd.DataFrame:

@@ -62,7 +62,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):
             return True
-        if (csv_table(text) is not None and "step" in text) or key_averages(text):
+        if csv_table(text) is not None or key_averages(text):
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)

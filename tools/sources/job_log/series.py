@@ -154,7 +154,7 @@ def _own_times(table: pd.DataFrame, notes: list[str]) -> NDArray[np.float64] | N
         return walls
     bare = table["bare"].to_numpy()
     known = bare[np.isfinite(bare)]
-    if len(known) < LEAST_ROWS:
+    if len(known) < LEAST_ROWS or _runs(known):
         return None
     usual = float(np.median(known))
     if SECONDS_BELOW <= usual <= MS_ABOVE:

@@ -15,6 +15,7 @@ class StepLine:
     mean: bool = False
     running: bool = False  # a clock that may run from the start of the job: judged over all lines
     bare_time: float | None = None
+    clock_s: float | None = None  # of a clock in the record, of which differences are used
     epoch: int | None = None
     samples: float | None = None
     samples_per_s: float | None = None

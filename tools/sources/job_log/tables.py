@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tools.sources.job_log.generic_lines import STEP_KEYS, of_mapping
+import numpy as np
+import pandas as pd
+
+from tools.sources.job_log.generic_lines import of_mapping, times_steps
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
 from tools.sources.job_log.step_figures import StepLine
 
@@ -70,6 +75,7 @@ class CommTestTable:
             self.rows.append(CommTest(self.kind, *size, self._in_place, time, algorithm, bus, line))
 
 
+MOST_TIMERS = 1 << 20  # of one stream
 TIMER_HEAD = re.compile(r"(\(min, max\)|max|min|) ?times? across ranks \((ms|s)\)\s*:")
 TIMER_PAIR = re.compile(rf"\s*([\w /.-]+?) ?\.*: \(({NUMBER}), ({NUMBER})\)\s*\Z")
 TIMER_ONE = re.compile(rf"\s*([\w /-]+?) ?\.*: ({NUMBER})\s*\Z")
@@ -87,6 +93,34 @@ class Timer:
     min_ms: float
     max_ms: float
     line: int
+
+
+@dataclass
+class TimerRows:
+    """The timers of one stream in columns: a log of gigabytes holds a million of them."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    step: array[int] = field(default_factory=lambda: array("q"))
+    line: array[int] = field(default_factory=lambda: array("q"))
+    name: array[int] = field(default_factory=lambda: array("l"))
+    min_ms: array[float] = field(default_factory=lambda: array("d"))
+    max_ms: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, step: int, timers: Sequence[Timer]) -> None:
+        """Append timers of a step; beyond ``MOST_TIMERS`` they are left out."""
+        for timer in timers[: MOST_TIMERS - len(self.step)]:
+            self.step.append(step)
+            self.line.append(timer.line)
+            self.name.append(self.names.setdefault(timer.name, len(self.names)))
+            self.min_ms.append(timer.min_ms)
+            self.max_ms.append(timer.max_ms)
+
+    def table(self) -> pd.DataFrame:
+        """``TIMER_COLUMNS`` without rank and file."""
+        columns: dict[str, object] = {"name": np.array(list(self.names), dtype=object)[np.frombuffer(self.name, "l")]}
+        for name in ("step", "line", "min_ms", "max_ms"):
+            columns[name] = np.array(getattr(self, name))
+        return pd.DataFrame(columns)
 
 
 def flat_timers(number_of_line: int, text: str) -> list[Timer]:
@@ -271,26 +305,35 @@ def key_averages(text: str) -> KeyAverages | None:
     return KeyAverages(columns) if columns[0] == "Name" and "Self CPU" in columns else None
 
 
-FEWEST_COLUMNS = 2
+FEWEST_COLUMNS, MOST_COLUMNS = 2, 1000
+SEPARATORS = (",", ";", "\t")
 
 
 @dataclass
 class CsvTable:
-    """Rows of comma separated values below a head that names a step; one time column needs a unit in its name."""
+    """Rows of separated values below a head that names a step and its time or a clock."""
 
     columns: tuple[str, ...]
+    separator: str = ","
 
     def row(self, text: str) -> StepLine | None:
         """The figures of a row; None where the table has ended."""
-        cells = [cell.strip().strip('"') for cell in text.split(",")]
+        cells = _cells(text, self.separator)
         if len(cells) != len(self.columns):
             return None
         return of_mapping(dict(zip(self.columns, cells, strict=True)), "CSV")
 
 
 def csv_table(text: str) -> CsvTable | None:
-    """The table that a head line begins; None where it is no head of a table of steps."""
-    columns = tuple(cell.strip().strip('"').lower() for cell in text.split(","))
-    if len(columns) < FEWEST_COLUMNS or not any(name in STEP_KEYS for name in columns):
+    """The table that a head line begins; None where it is no head of a table of timed steps."""
+    if text[:1] not in '"_' and not text[:1].isalpha():
         return None
-    return CsvTable(columns) if all(name and not name[0].isdigit() for name in columns) else None
+    separator = max(SEPARATORS, key=text.count)
+    columns = _cells(text, separator)
+    if not FEWEST_COLUMNS <= len(columns) <= MOST_COLUMNS or not times_steps(columns):
+        return None
+    return CsvTable(columns, separator) if all(name and not name[0].isdigit() for name in columns) else None
+
+
+def _cells(text: str, separator: str) -> tuple[str, ...]:
+    return tuple(cell.strip().strip('"') for cell in text.split(separator))

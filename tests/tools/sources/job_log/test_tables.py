@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import megatron, read
+from tools.errors import InputError
+from tools.sources.load import load_run
 
 LIGHTNING = """\
 FIT Profiler Report
@@ -71,6 +73,52 @@ def test_csv_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
     steps = read(tmp_path, text, "metrics.csv").steps
     assert steps["wall_ms"].tolist() == pytest.approx([150, 250, 350, 450, 550])
     assert steps["line"].tolist() == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("train/global_step,perf/step_time (ms)", "{step},{ms}"),
+        ("Iteration;Loss;Iteration-Time [s]", "{step};1,5;{s_comma}"),
+        ('"_step"\t"steps_per_second"', "{step}\t{rate}"),
+        ("Wall time,Step,Value", "{clock},{step},2.5"),
+        ("update,timing_s/step", "{step},{s}"),
+        ("batch_idx,ms_per_iter,eta", "{step},{ms},1:00"),
+    ],
+)
+def test_columns_are_known_by_the_words_in_their_names(tmp_path: Path, head: str, row: str) -> None:
+    """Steps of 100, 101, 102 ms and on; a clock of TensorBoard shows the differences."""
+    clock, rows = 1.7e9, []
+    for step in range(1, 31):
+        ms = 99 + step
+        clock += ms / 1e3
+        rows.append(
+            row.format(
+                step=step, ms=ms, s=ms / 1e3, s_comma=f"{ms / 1e3:.3f}".replace(".", ","), rate=1e3 / ms, clock=clock
+            )
+        )
+    (tmp_path / "metrics.csv").write_text("\n".join([head, *rows]) + "\n")
+    log = load_run([tmp_path]).job_log
+    assert log is not None
+    expected = {step: 99 + step for step in log.steps["step"]}
+    assert log.steps["wall_ms"].tolist() == pytest.approx(list(expected.values()), abs=0.01)
+    assert len(expected) >= 29
+
+
+def test_a_table_without_a_time_is_no_series(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("epoch,step,train_loss\n" + "".join(f"0,{at},1.5\n" for at in range(30)))
+    with pytest.raises(InputError):
+        load_run([tmp_path])
+
+
+@pytest.mark.parametrize("clock", [1.7e9, 1.7e12])
+def test_json_lines_with_a_clock_give_differences(tmp_path: Path, clock: float) -> None:
+    """``_timestamp`` in seconds or milliseconds since 1970, as loggers write it."""
+    unit = 1.0 if clock < 1e11 else 1e3
+    lines = "".join(f'{{"_step": {at}, "_timestamp": {clock + 2.5 * at * unit}, "loss": 1}}\n' for at in range(1, 30))
+    log = read(tmp_path, lines, "metrics.jsonl")
+    assert log.step_time == "stamps"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([2500.0] * len(log.steps), abs=1.0)
 
 
 def test_the_comms_logger_of_deepspeed_is_digested_by_operation_and_size(tmp_path: Path) -> None:
