@@ -213,6 +213,23 @@ def stacks() -> list[bytes]:
     return [json.dumps(whole).encode(), folded.encode(), text.encode(), json.dumps([dumped]).encode()]
 
 
+def memory_snapshot() -> bytes:
+    """A snapshot of PyTorch's allocator: two blocks of a segment, and how they came about."""
+    import pickle
+
+    frames = [{"name": "forward", "filename": "model.py", "line": 7}]
+    blocks = [
+        {"address": 1, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": frames},
+        {"address": 513, "size": 512, "requested_size": 0, "state": "inactive", "frames": []},
+    ]
+    events = [
+        {"action": action, "addr": 1, "size": 512, "stream": 0, "time_us": at, "frames": frames}
+        for at, action in enumerate(("segment_alloc", "alloc", "free_requested", "free_completed", "alloc"))
+    ]
+    segment = {"device": 0, "address": 1, "total_size": 1024, "blocks": blocks}
+    return pickle.dumps({"segments": [segment], "device_traces": [events], "allocator_settings": {}}, protocol=4)
+
+
 def step_operations() -> bytes:
     """A table of the operations of two workers in two steps."""
     import pandas as pd

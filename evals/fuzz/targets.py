@@ -26,6 +26,7 @@ from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.parallel_decode import absorb
 from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
+from tools.sources.memory_snapshot.source import MEMORY_SNAPSHOT
 from tools.sources.monitor.source import MONITOR
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.py_spy.source import PY_SPY
@@ -181,6 +182,7 @@ TARGETS = (
     ),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
     Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
+    Target("memory snapshot", "m.pickle", lambda: [seeds.memory_snapshot()], "binary", _records(MEMORY_SNAPSHOT), 0.01),
     Target("py-spy stacks", "stacks.json", seeds.stacks, "text", _records(PY_SPY), 0.01),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),

@@ -20,7 +20,7 @@ FROM_RECORDS = {
     "steps": "; monitor records or a log of steps suffice",
     "host": "; monitor records suffice",
     "output": "; the job's output suffices",
-    "tables": "; an Ascend profiler's tables suffice",
+    "tables": "; a profiler's tables suffice",
     "collectives": "; dumps of the flight recorder, NCCL Inspector or NCCL RAS suffice",
     "samples": "; samples of counters suffice",
 }

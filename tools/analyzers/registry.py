@@ -42,7 +42,7 @@ from tools.analyzers.cpu import (
     value_reads,
 )
 from tools.analyzers.io import data_wait
-from tools.analyzers.memory import pressure
+from tools.analyzers.memory import pressure, snapshots
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import output_tables, output_warnings, step_time
 from tools.analyzers.storage import host_saves, saves
@@ -90,7 +90,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (output_warnings.flushes, output_tables.timers, output_tables.operator_table, output_tables.operations),
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
     (operations.operation_times,),
-    (sampled_stacks.sampled_stacks,),
+    (sampled_stacks.sampled_stacks, snapshots.allocator_snapshot),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
     (machine_samples.processors, machine_samples.disks, network_samples.network),

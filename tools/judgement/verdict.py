@@ -238,6 +238,9 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     if not profile.measured and not profile.run.cut and profile.run.counters is not None and profile.run.ascend is None:
         why = "samples of counters show the state of devices and machines, not what a step consists of"
         return Judgement("inconclusive", why, STEP_LINES)
+    if not profile.measured and not profile.run.cut and profile.run.snapshots:
+        why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
+        return Judgement("inconclusive", why, capture_of(profile))
     if not profile.measured and not profile.run.cut and profile.run.job_log is None:
         return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     if not profile.measured and not profile.run.cut:

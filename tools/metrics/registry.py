@@ -47,6 +47,7 @@ from tools.metrics.recorded import (
     host_stacks,
     job_log,
     job_tables,
+    memory_snapshots,
     operations,
     own_time,
     samples,
@@ -121,6 +122,7 @@ MODULES = (
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(counters, host_stacks),
+    *(memory_snapshots,),
     *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 

@@ -31,6 +31,7 @@ FLIGHT_FORMAT = "flight recorder"
 INSPECTOR_FORMAT = "NCCL Inspector"
 RAS_FORMAT = "NCCL RAS"
 STACKS_FORMAT = "py-spy stacks"
+SNAPSHOT_FORMAT = "memory snapshot"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

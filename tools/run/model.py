@@ -21,8 +21,10 @@ from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
 from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import OPERATIONS_FORMAT as OPERATIONS_FORMAT
+from tools.run.kinds import SNAPSHOT_FORMAT as SNAPSHOT_FORMAT
 from tools.run.kinds import STACKS_FORMAT as STACKS_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
+from tools.run.memory_snapshots import MemorySnapshot
 from tools.run.operations import StepOperations
 from tools.run.records import MonitorRecords
 from tools.run.screening import Screening
@@ -167,6 +169,7 @@ class Run:
     counters: CounterRecords | None = None  # sampled by nvidia-smi, sar and their like, trackers, exporters
     operations: StepOperations | None = None  # of a straggler study's table
     host_stacks: HostStacks | None = None  # of py-spy
+    snapshots: tuple[MemorySnapshot, ...] = ()  # of PyTorch's allocator
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tools.run.counters import CounterRecords
     from tools.run.host_stacks import HostStacks
     from tools.run.job_log import JobLog
+    from tools.run.memory_snapshots import MemorySnapshot
     from tools.run.model import Source
     from tools.run.operations import StepOperations
     from tools.run.records import MonitorRecords
@@ -65,6 +66,7 @@ class Contribution:
     operations: StepOperations | None = None
     collectives: CollectiveRecords | None = None
     host_stacks: HostStacks | None = None
+    snapshots: tuple[MemorySnapshot, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ class Contribution:
             operations=other.operations if self.operations is None else self.operations,
             collectives=joined_collectives(self.collectives, other.collectives),
             host_stacks=_joined_stacks(self.host_stacks, other.host_stacks),
+            snapshots=(*self.snapshots, *other.snapshots),
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),

@@ -150,6 +150,7 @@ def _run(
         operations=records.operations,
         collectives=records.collectives,
         host_stacks=records.host_stacks,
+        snapshots=records.snapshots,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -170,6 +171,7 @@ def _untraced(
         read.operations,
         read.collectives,
         read.host_stacks,
+        read.snapshots or None,
     )
     if all(each is None for each in parts):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
@@ -199,6 +201,7 @@ def _untraced(
         operations=read.operations,
         collectives=read.collectives,
         host_stacks=read.host_stacks,
+        snapshots=read.snapshots,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

@@ -12,6 +12,7 @@ from tools.sources.formats import RecordFormat, TraceFormat
 from tools.sources.jax.source import XPLANE
 from tools.sources.job_log.source import JOB_LOG, job_log_by
 from tools.sources.kineto.source import KINETO
+from tools.sources.memory_snapshot.source import MEMORY_SNAPSHOT
 from tools.sources.monitor.source import MONITOR
 from tools.sources.nsys.source import NSYS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
@@ -23,7 +24,7 @@ TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
     *(FLIGHT_RECORDER, UTILISATION),
-    *(PY_SPY, PY_SPY_TEXT),
+    *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
 )
 START_BYTES = 64
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from tools.analyzers.support.answers import affected, cannot_answer, found, say, symptom, worst_of
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.host_stacks import host_stacks, sampled_frames
 from tools.metrics.registry import measure
+from tools.run.program_frames import short_frame
 from tools.views.profile import Profile
 
 SHARE_PCT = 20.0  # of the samples: a tenth of them alone varies by some per cent between recordings of 10 s
@@ -64,10 +64,10 @@ def _functions(profile: Profile, rank: int) -> Sentence:
     count = measure(profile, "stack_samples", rank=rank)
     who = "the training thread" if rank < 0 else f"the training thread of rank {rank}"
     if count.value <= 1:
-        return say(f"At one moment {who} was in {{n0}}.", names=(_short(names[0]),))
+        return say(f"At one moment {who} was in {{n0}}.", names=(short_frame(names[0]),))
     shares = [measure(profile, "frame_share_pct", name=name, rank=rank) for name in names]
     listed = ", ".join(f"{{{at + 1}}} in {{n{at}}}" for at in range(len(names)))
-    return say(f"Of {{0}} of {who}: {listed}.", count, *shares, names=tuple(map(_short, names)))
+    return say(f"Of {{0}} of {who}: {listed}.", count, *shares, names=tuple(map(short_frame, names)))
 
 
 def _elsewhere(profile: Profile) -> list[Sentence]:
@@ -79,7 +79,7 @@ def _elsewhere(profile: Profile) -> list[Sentence]:
     if len(first) < 3 or len(other) != 1 or count < 2:
         return []
     text = f"Rank {other[0]} is elsewhere than the other sampled ranks: in {{n0}}, they are in {{n1}}."
-    return [say(text, names=(_short(str(first[other[0]])), _short(usual)))]
+    return [say(text, names=(short_frame(str(first[other[0]])), short_frame(usual)))]
 
 
 def _findings(profile: Profile, said: list[Sentence]) -> list[Finding]:
@@ -113,9 +113,3 @@ def _findings(profile: Profile, said: list[Sentence]) -> list[Finding]:
             )
         )
     return findings
-
-
-def _short(frame: str) -> str:
-    """A frame with the name of its file alone."""
-    name, _, place = frame.partition(" (")
-    return f"{name} ({PurePosixPath(place).name}" if place else name

@@ -10,15 +10,9 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.run.host_stacks import HostStacks
 from tools.run.model import STACKS_FORMAT
+from tools.run.program_frames import program_frame
 from tools.views.profile import Profile, memoized
 
-# A frame of Python or of a library, by its file: the frame of the program that called it says more.
-LIBRARY = re.compile(
-    r"\((?:[^()]*(?:(?:site|dist)-packages/|/lib/python\d)|<|(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|"
-    r"transformers|lightning|pytorch_lightning|accelerate|deepspeed|megatron|PIL|importlib|jax|flax|encodings)/|"
-    r"(?:threading|queue|socket|selectors|runpy|subprocess|contextlib|pickle|copy|json|logging|gzip|zipfile)\.py)"
-)
-PYTHON_FILE = re.compile(r"\(.*\.py(?::\d+)?\)\Z")
 ACTIVITIES: dict[str, re.Pattern[str]] = {
     "data_loading": re.compile(r"^(?:__next__|_next_data|fetch) \(.*torch/utils/data/"),
     "saving": re.compile(r"^\w*save\w* \(.*torch/(?:serialization|distributed/checkpoint)"),
@@ -31,12 +25,6 @@ def host_stacks(profile: Profile) -> HostStacks:
     if profile.run.host_stacks is None:
         raise UsageError("the run holds no sampled stacks of its host threads")
     return profile.run.host_stacks
-
-
-def program_frame(stack: tuple[str, ...]) -> str:
-    """The innermost frame of the program itself, else the innermost of all."""
-    own = (each for each in reversed(stack) if PYTHON_FILE.search(each) and not LIBRARY.search(each))
-    return next(own, stack[-1] if stack else "")
 
 
 @memoized

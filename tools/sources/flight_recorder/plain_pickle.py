@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
+import warnings
 from typing import NoReturn
 
 PLAIN = {
@@ -17,6 +18,7 @@ PLAIN = {
     *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
     *("BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET", "LONG_BINGET"),
 }
+ODD = (OverflowError, DeprecationWarning)  # impossible lengths, impossible escapes
 MOST_OPERATIONS = 1 << 23  # some hundred for each of the calls that a recorder keeps
 
 
@@ -29,19 +31,21 @@ class _NoClasses(pickle.Unpickler):
         raise PickleError("it names a class")
 
 
-def loads(data: bytes) -> object:
+def loads(data: bytes, most_operations: int = MOST_OPERATIONS) -> object:
     """The value of a pickle of plain values; PickleError where it is none. Memory is linear in the bytes."""
     count = 0
     try:
-        for operation, argument, _ in pickletools.genops(data):
-            count += 1
-            if operation.name not in PLAIN:
-                raise PickleError(f"it holds the operation {operation.name}, which no dump needs")
-            # A place of the memo far beyond those in use would be allocated with all before it.
-            if count > MOST_OPERATIONS or (operation.name.endswith("BINPUT") and int(str(argument)) > count):
-                raise PickleError("it is larger than any dump")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # of texts with an escape that is none
+            for operation, argument, _ in pickletools.genops(data):
+                count += 1
+                if operation.name not in PLAIN:
+                    raise PickleError(f"it holds the operation {operation.name}, which no dump needs")
+                # A place of the memo far beyond those in use would be allocated with all before it.
+                if count > most_operations or (operation.name.endswith("BINPUT") and int(str(argument)) > count):
+                    raise PickleError("it is larger than any dump")
         return _NoClasses(io.BytesIO(data)).load()
     except PickleError:
         raise
-    except (pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError) as error:
+    except (pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, EOFError, *ODD) as error:
         raise PickleError("it is cut or damaged") from error
