@@ -230,27 +230,32 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return waiting
     if profile.run.job_log is not None and profile.run.job_log.timeouts:
         return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
-    if not profile.measured and not profile.run.cut and profile.run.collectives is not None:
-        return Judgement("inconclusive", "no trace was read, and records of collectives hold no steps", STEP_LINES)
-    if not profile.measured and not profile.run.cut and profile.run.host_stacks is not None:
-        why = "no trace was read, and stacks of the host do not show what a step loses"
-        return Judgement("inconclusive", why, capture_of(profile))
-    if not profile.measured and not profile.run.cut and profile.run.counters is not None and profile.run.ascend is None:
-        why = "samples of counters show the state of devices and machines, not what a step consists of"
-        return Judgement("inconclusive", why, STEP_LINES)
-    if not profile.measured and not profile.run.cut and profile.run.snapshots:
-        why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
-        return Judgement("inconclusive", why, capture_of(profile))
-    if not profile.measured and not profile.run.cut and profile.run.job_log is None:
-        return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     if not profile.measured and not profile.run.cut:
-        why = "no trace was read, and the job's output holds no series of steps"
-        return Judgement("inconclusive", why, STEP_LINES)
+        return _without_steps(profile)
     if not profile.measured:
         why = "a cut trace does not show what it lacks: neither step time, nor shares of the step, nor causes are known"
         return Judgement("inconclusive", why, capture_of(profile))
     why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
+
+
+def _without_steps(profile: Profile) -> Judgement:
+    """Nothing that was read shows a step: by what was read, the next thing to record."""
+    run = profile.run
+    if run.collectives is not None:
+        return Judgement("inconclusive", "no trace was read, and records of collectives hold no steps", STEP_LINES)
+    if run.host_stacks is not None:
+        why = "no trace was read, and stacks of the host do not show what a step loses"
+        return Judgement("inconclusive", why, capture_of(profile))
+    if run.counters is not None and run.ascend is None:
+        why = "samples of counters show the state of devices and machines, not what a step consists of"
+        return Judgement("inconclusive", why, STEP_LINES)
+    if run.snapshots:
+        why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
+        return Judgement("inconclusive", why, capture_of(profile))
+    if run.job_log is None:
+        return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
+    return Judgement("inconclusive", "no trace was read, and the job's output holds no series of steps", STEP_LINES)
 
 
 def _of_collectives(profile: Profile) -> Judgement | None:
