@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tools.knowledge.taxonomy import Name, causes
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import CaseRecord, RunRecord
+    from hermes_agent.model.diagnosis import CaseRecord, RecordedRecord, RunRecord
 
 FAMILY_TITLES = {
     "parallel": "overlap and critical path",
@@ -80,6 +80,19 @@ def rank_count(run: RunRecord) -> str:
     of_job = isinstance(world, int) and world > known > 0
     text = f"{known:,} of {world:,} ranks" if of_job else counted(known, "rank")
     return text if screening is None else f"{text} ({len(run.ranks)} read in full)"
+
+
+def recorded_count(recorded: RecordedRecord, world: object = None) -> tuple[str, str]:
+    """Ranks and steps of records: ``2 ranks``, ``60 steps``; of a log ``job of 256 ranks``, ``6 of steps 10 to 60``.
+
+    ``world``: the number of ranks of the job, where it is known.
+    """
+    of_job = isinstance(world, int) and world > len(recorded.ranks)
+    ranks = f"job of {world:,} ranks" if of_job else counted(len(recorded.ranks), "rank")
+    count = sum(last - first + 1 for first, last in recorded.steps)
+    if len(recorded.steps) < 2:
+        return ranks, counted(count, "step")
+    return ranks, f"{count:,} of steps {recorded.steps[0][0]} to {recorded.steps[-1][1]}"
 
 
 def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:

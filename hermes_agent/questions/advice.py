@@ -23,7 +23,7 @@ FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
 ALL = re.compile(r"\b(everything|every (cause|problem)|both|all (of )?(them|causes|problems|these|this)|all)\b")
 FREE = re.compile(
-    r"\b(communication|collectives?|nccl|network|all ?reduces?|all ?gathers?)\b.*"
+    r"\b(comm(unication)?|collectives?|nccl|network|all ?reduces?|all ?gathers?)\b.*"
     r"\b(free|zero|instant\w*|infinite\w*|no time)\b"
 )
 AS_FAST = re.compile(r"\bas fast as\b|\blike (the )?(others?|other ranks)\b")

@@ -6,14 +6,18 @@ import re
 from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES
+from hermes_agent.questions.asked import Asked, topic_of
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
-from hermes_agent.questions.prose import blocks, milliseconds, row_table, span
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.figures import figure
+from hermes_agent.questions.prose import blocks, milliseconds, paragraph, row_table, span
+from hermes_agent.questions.question import Question, lexicon
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.compare import CompareRow
+from tools.errors import UsageError
 
 LISTED = 8
+OF_PLACES = re.compile(r"\b(ranks?|steps?|iterations?|gpus?) \d+\b")
 BOTH_ENDS = re.compile(r"\bfirst\b.*\b(last|final)\b")
 CHANGED = re.compile(
     r"\bwhat (has |had |was |is )?(chang\w*|happen\w*|different|new|else)\b|\bchang\w* (at|in|from|with)\b"
@@ -50,6 +54,7 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
     noun = between.removesuffix("s")
     whole = [discussion.measure("part_ms", part="wall", **_place(noun, each, rank)) for each in (a, b)]
     lead = discussion.say(f"{noun.capitalize()} {a} takes {{0}}, {noun} {b} takes {{1}}.", *whole)
+    own = _of_topic(discussion, question, noun, (a, b), rank)
     if between == "steps" and rank is None and len(discussion.ranks) > 1:
         lead = f"As the mean over ranks: {lead}"
     what = "part of the step" if by == "part" else {"name": "kernel or operator", "stack": "line"}.get(by, by)
@@ -59,7 +64,26 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
         for row in rows
     ]  # fmt: skip
     largest = f"The largest differences by {what}, ms per step; diff is {noun} {b} minus {noun} {a}:"
-    return blocks([lead, largest, row_table(("id", f"{noun} {a}", f"{noun} {b}", "diff", what), cells), more(found)])
+    return blocks(
+        [own, lead, largest, row_table(("id", f"{noun} {a}", f"{noun} {b}", "diff", what), cells), more(found)]
+    )
+
+
+def _of_topic(discussion: Discussion, question: Question, noun: str, pair: tuple[int, int], rank: int | None) -> str:
+    """The time per step of the part that the question names, at both places; empty where it names none."""
+    topic = topic_of(OF_PLACES.sub(" ", question.words))
+    if topic is None or topic.title == lexicon().topics[-1].title or "time" not in topic.figures:
+        return ""
+    ranks, steps = (pair, ()) if noun == "rank" else (() if rank is None else (rank,), pair)
+    try:
+        parts = [
+            figure(discussion, Asked(topic, "time", ranks=(at,) if noun == "rank" else ranks,
+                                     steps=(at,) if noun == "step" else steps))
+            for at in pair
+        ]  # fmt: skip
+    except UsageError:
+        return ""
+    return paragraph(parts)
 
 
 def _changed_at(discussion: Discussion, question: Question) -> str:

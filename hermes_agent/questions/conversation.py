@@ -25,6 +25,12 @@ PLACE = re.compile(
     re.IGNORECASE,
 )
 WHY_NOT = re.compile(r"^(?:but |and )?(?:why not|whynot|warum nicht|wieso nicht|为什么不是?)$")
+WHY = re.compile(
+    r"^(?P<lead>and|but|und|aber|y|et|那么?|但)?\s*"
+    r"(?:why|how come|warum|wieso|weshalb|por ?qu[eé]|pourquoi|为(?:什么|何|啥))"
+    r"\s*(?:is (?:that|this|it)(?: so)?|so|das|denn|ist das so|呢|这样)?$"
+)
+PLACE_FOUND = re.compile(r"\b(?P<noun>Rank|Step) (?P<number>\d{1,9}) (?:is the slowest|is late|arrives last)\b")
 NEXT = re.compile(r"^(?:and )?(?:then|then what|what then|after that|next|what next|what else|und dann|然后呢?)$")
 MORE = re.compile(r"^(?:show )?(?:me )?(?:more|the next(?: ones| page)?|next page|mehr|weiter|更多)$")
 BY = re.compile(
@@ -102,6 +108,8 @@ class Conversation:
         if WHY_NOT.match(words):
             subject = read_question(last).subject
             return f"why is it not {subject.title}?" if subject else ""
+        if (match := WHY.match(words)) and (match["lead"] or last):
+            return self._reason()
         if NEXT.match(words):
             return self._next_change()
         if MORE.match(words):
@@ -115,13 +123,31 @@ class Conversation:
             return f"how much time in the {match['phase']} pass?" if PHASES.search(last.lower()) else ""
         return None
 
+    def _reason(self) -> str:
+        """The question for the reason of what the last answer says: why a rank or step is slow, a device is idle."""
+        last = "" if self._last is None else self._last.text
+        if not last:
+            return ""
+        english = (in_english(last) or ("", last))[1].lower()
+        found = PLACE_FOUND.search(self.turns[-1].answer) if self.turns else None
+        asked = read_question(english)
+        if found:
+            return f"why is {found['noun'].lower()} {found['number']} slow?"
+        if asked.ranks or asked.steps:
+            return f"why is rank {asked.ranks[0]} slow?" if asked.ranks else f"why is step {asked.steps[0]} slow?"
+        if re.search(r"\bidle\b", english):
+            return "why is the device idle?"
+        if re.search(r"\bwait(s|ing)?\b", english):
+            return "why do ranks wait?"
+        return "how sure are you?" if re.match(r"why\b", english) else "why is it slow?"
+
     def _next_change(self) -> str:
-        """The advice after the one of the last answer."""
+        """The advice after the one of the last answer; the first where it cites none."""
         shown = [name for name in self.turns[-1].ids if name.startswith("A")] if self.turns else []
         asked = read_question(self._last.text) if self._last else Question("", "")
         if asked.ids and (own := [name for name in asked.ids if name.startswith("A")]):
             return f"show A{int(own[-1][1:]) + 1}"
-        return f"show A{int(shown[0][1:]) + 1}" if shown else ""
+        return f"show A{int(shown[0][1:]) + 1}" if shown else "what should I change first?"
 
     def _with_step(self, text: str) -> Resolved:
         """The question as typed, "that step" replaced by the one step that the last question or answer was about."""

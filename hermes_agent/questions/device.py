@@ -13,6 +13,7 @@ from hermes_agent.model.display import counted, plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, span, table
 from hermes_agent.questions.question import Question, wording
+from tools.analyzers.communication.ascend_collectives import absent_ranks
 from tools.analyzers.registry import check_of
 from tools.errors import UsageError
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
@@ -30,6 +31,7 @@ NEAREST, COMPARED = 3, 500  # names suggested for one that is unknown, of so man
 COLLECTIVE_NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
 COLLECTIVE_COLUMNS = {"count": "per step", "ms": "sum per step", "busy_ms": "in wall time", "mean_ms": "mean of one"}
 BY_RANK = re.compile(r"\b(by|per|each|every|all|across|over) (the )?ranks?\b|\bof (all|each|every) ranks?\b")
+TYPES = re.compile(r"\] \[ ?\".*$", re.DOTALL)  # what follows the shapes in a label; some profilers write blanks
 BYTES = re.compile(r"\b(bytes?|size|sizes|kb|mb|gb|[kmg]i?bytes?|volume|traffic|data)\b")
 OUT_OF_MEMORY = re.compile(r"\b(oom|out of memory)\b")
 UNNAMED = "of a kind that the trace does not name"
@@ -38,7 +40,7 @@ UNNAMED = "of a kind that the trace does not name"
 def top_kernels(discussion: Discussion, question: Question) -> str:
     """The kernels with most time per step: of the rank that was named, else as the mean over ranks."""
     if kernel_work(discussion.profile()).empty:
-        return wording("no_kernels")
+        return blocks([wording("no_kernels"), top_host_calls(discussion, question)])
     return blocks(_kernels(discussion, rank, _kernel_names(discussion, rank)) for rank in question.ranks or (None,))
 
 
@@ -128,15 +130,23 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
+    if not peaks and not profile.traced and profile.run.job_log is not None:
+        return paragraph([wording("memory_in_output"), _no_oom(question)])
     if not peaks:
-        return paragraph([wording("no_memory"), wording("no_oom") if OUT_OF_MEMORY.search(question.words) else ""])
+        return paragraph([wording("no_memory"), _no_oom(question)])
     rows = []
     for rank in sorted(peaks, key=lambda each: -peaks[each])[:RANKS_LISTED]:
-        text = wording("peak").format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
+        marks = discussion.measured("memory_unused_pct", rank=rank) is not None
+        text = wording("peak") if marks else wording("memory_of_tables")
+        text = text.format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
         share = discussion.measured("memory_used_pct", rank=rank)
         full = discussion.say("That is {0} of the device's memory.", share) if share is not None else ""
         rows.append(paragraph([discussion.say(text, rank=rank), full]))
     return rows[0] if len(rows) == 1 else blocks(["Device memory by rank, the fullest first:", bullets(rows)])
+
+
+def _no_oom(question: Question) -> str:
+    return wording("no_oom") if OUT_OF_MEMORY.search(question.words) else ""
 
 
 def slowest_rank(discussion: Discussion) -> int:
@@ -271,7 +281,7 @@ def _queue(discussion: Discussion, rank: int) -> str:
 def what_is_recorded(discussion: Discussion, _: Question) -> str:
     """Files, devices, ranks, steps, parallel layout and the operators' shapes."""
     run, profile = discussion.diagnosis.run, discussion.profile()
-    ranks = capital(rank_list(discussion.ranks)) if discussion.ranks else ""
+    ranks = _of_job(discussion, profile)
     settings = [quoted(f"{name}={value}") for name, value in run.layout.items() if value is not None]
     layout = f"Layout: {listed(settings) if settings else 'not recorded'}"
     unknown = wording("model_not_recorded")
@@ -290,6 +300,25 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
     rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout])
     recorded = f"What the recording says of the run:\n{rows}"
     return blocks([recorded, unknown, _shapes(discussion)])
+
+
+def _of_job(discussion: Discussion, profile: Profile) -> str:
+    """The ranks that were recorded, and how many the job has where that is known or a group of it is larger."""
+    known = discussion.ranks
+    world = discussion.diagnosis.run.layout.get("world_size")
+    log = profile.run.job_log
+    if not profile.traced and log is not None and not log.ranks:  # its lines speak for the whole job
+        return f"A job of {counted(world, 'rank')} by its arguments" if isinstance(world, int) else ""
+    if not known:
+        return ""
+    if world is None and profile.run.ascend is not None:
+        world = len(known) + len(absent_ranks(profile))
+    largest = max((len(group.ranks) for group in profile.run.layout.groups), default=0)
+    if isinstance(world, int) and world > len(known):
+        return f"{capital(rank_list(known))} of a job of {counted(world, 'rank')}"
+    if largest > len(known):
+        return f"{capital(rank_list(known))}; a process group of the job holds {counted(largest, 'rank')}"
+    return capital(rank_list(known))
 
 
 def _devices(names: list[str], profile: Profile) -> str:
@@ -326,7 +355,7 @@ def _shapes_by_time(profile: Profile, rank: int) -> list[str]:
 def operator_and_shapes(label: str) -> tuple[str, str]:
     """``aten::mm`` and ``32x1000, 1000x2048`` of a label with recorded shapes and types; the types are left out."""
     name, _, rest = label.partition(" [")
-    return name, dims_text("[" + rest.partition('] ["')[0] + ("]" if '] ["' in rest else ""))
+    return name, dims_text("[" + TYPES.sub("]", rest, count=1))
 
 
 def dims_text(dims: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.questions.device import slowest_rank, top_host_calls, top_kernels
+from hermes_agent.questions.device import operator_and_shapes, slowest_rank, top_host_calls, top_kernels
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import article, blocks, bullets, milliseconds, paragraph, row_table, unbracketed
 from hermes_agent.questions.question import Operation, Question, lexicon, wording
@@ -27,6 +27,7 @@ LISTED, MOST, MOST_NAMES = 5, 50, 200
 NEAR_MS = (0.05, 1.0, 20.0)  # how far from the asked moment an event is looked for
 WINDOW_MS, AROUND_LISTED = 2.0, 8  # of "what did rank 1 do at 5 ms"
 CALLERS = 6
+MODULE = "nn.Module: "  # what the profiler writes with ``with_stack`` and ``with_modules``
 PYTHON = re.compile(r"\bpython (functions?|frames?|calls?|code)\b")
 UNRECORDED = re.compile(r"^\((no )?(\w+) ?(not )?recorded\)$")
 
@@ -66,7 +67,9 @@ def one_event(discussion: Discussion, question: Question) -> str | None:
         return wording("name_the_event") if re.search(r"\bthis (kernel|operator|event)\b", question.words) else None
     row = _nearest(discussion, rank, question.names[0], _moment(question.text))
     opened = called(discussion, "event", id=row.id)
-    return blocks([_opened(discussion, row, opened), *_around(opened)])
+    view = discussion.profile().rank(rank)
+    python = any(str(name).startswith(MODULE) for name in view.categories)
+    return blocks([_opened(discussion, row, opened), *_around(opened, python)])
 
 
 def operation(discussion: Discussion, question: Question) -> str | None:
@@ -167,7 +170,7 @@ def _opened(discussion: Discussion, row: EventRow, opened: Result) -> str:
     return paragraph([place, discussion.say(length, discussion.measure("event_ms", event=row.id))])
 
 
-def _around(opened: Result) -> list[str]:
+def _around(opened: Result, modules: bool) -> list[str]:
     rows = [row for row in opened.rows if isinstance(row, RelatedRow)]
     parents = [row for row in rows if row.relation in ("parent", "parent of the launch", "launched by")]
     table = [[row.id, row.relation, milliseconds(row.duration_ms), row.name] for row in parents[:CALLERS]]
@@ -176,15 +179,20 @@ def _around(opened: Result) -> list[str]:
     inner = [[row.id, row.relation, milliseconds(row.duration_ms), row.name] for row in lower]
     calls = blocks(["It calls or launches:", row_table(("id", "relation", "ms", "name"), inner)])
     none = "No event around it is recorded, so its caller is not known."
-    return [callers if parents else none, calls if lower else "", bullets(map(_note, opened.notes))]
+    notes = bullets(_note(note, modules) for note in opened.notes)
+    return [callers if parents else none, calls if lower else "", notes]
 
 
-def _note(note: str) -> str:
-    """One line about the event; what was not recorded says what it needs."""
+def _note(note: str, modules: bool) -> str:
+    """One line about the event; what was not recorded says what it needs. ``modules``: the recording holds some."""
     label, _, value = note.partition(": ")
+    if modules and label in ("Module", "Python line") and "recorded" in value:
+        return f"{label}: none; it runs outside of those that were recorded."
     if "recorded" in value:
         needs = wording("needs_shapes") if label == "Shapes" else "a recording with `with_stack=True`."
         return f"{label}: not recorded. What it needs: {needs}"
+    if label == "Shapes":
+        return f"Shapes: {quoted(' '.join(operator_and_shapes(value.strip('`'))))}"
     return unbracketed(note)
 
 

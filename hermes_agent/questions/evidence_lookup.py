@@ -30,6 +30,7 @@ ROWS_SHOWN = 20
 CELL_CHARS = 120
 LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
+SHOW = re.compile(r"show a\d+$")
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
 CASES_LISTED = 3
 OF_EARLIER = "As it was in an earlier diagnosis of this session; the run was diagnosed again since."
@@ -92,6 +93,9 @@ def explain_ids(discussion: Discussion, question: Question) -> str | None:
     chosen = [name for name in dict.fromkeys(question.ids) if name in known]
     if chosen:
         return blocks(_explained(discussion, name) for name in chosen)
+    advice = discussion.diagnosis.advice
+    if advice and question.ids and all(name.startswith("A") for name in question.ids) and SHOW.match(question.words):
+        return f"There is no further change: {advice[-1].id} is the last one."
     if question.ids and ASKED.search(question.words):
         return f"There is no such id. {capital(_known(discussion))}."
     return None

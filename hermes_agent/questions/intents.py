@@ -25,6 +25,7 @@ from hermes_agent.questions import (
     figures,
     job_output,
     overlaps,
+    percentiles,
     places,
     ranks,
     setup,
@@ -255,7 +256,7 @@ OF_NO_FIGURE = {
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
-    "flop_rate", "start",
+    "flop_rate", "start", "percentile", "critical_path",
 }  # fmt: skip
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
@@ -322,7 +323,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "workers": advice.how_many_workers,
         "named_work": device.named_work,
         "operation": events.operation,
-        "percentile": steps.percentiles,
+        "percentile": percentiles.percentiles,
         "duration": steps.how_long,
         "kernels": events.longest_kernels,
         "host_calls": events.top_calls,
@@ -333,6 +334,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "utilisation": device.how_busy,
         "memory": device.memory_peak,
         "recording": device.what_is_recorded,
+        "critical_path": steps.on_critical_path,
         "breakdown": steps.break_down,
         "change": advice.what_to_change,
         "ranks": ranks.which_rank,

@@ -193,6 +193,9 @@ def _by_records(discussion: Discussion) -> str:
     run = discussion.diagnosis.run
     if run.layout.get("world_size") == 1:
         return "The run has one rank only, so there are no others to compare it with."
+    log = discussion.profile().run.job_log
+    if log is not None and not log.ranks and discussion.profile().run.records is None:
+        return wording("ranks_of_output")
     if run.recorded is not None and len(run.recorded.ranks) == 1:
         return ALONE.format(rank_list(run.recorded.ranks), "recorded", "records", "")
     checks = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]

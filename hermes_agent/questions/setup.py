@@ -23,14 +23,18 @@ WORKLOADS = {
     "data_parallel": r"\b(dp|data parallel\w*)\b|\b(more|\d+) (gpus?|ranks?|nodes?)\b",
     "precision": r"\b(precision|bf16|fp16|fp8|tf32)\b",
 }
+VERSION = re.compile(r"\bversions?\b")
+VERSIONED = ("python", "torch")  # settings of the monitor that are versions by themselves
+NO_LIBRARY = ("schemaVersion",)
 OPTIMIZER = "Optimizer.step#"
 LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
 
 
 def settings(discussion: Discussion, question: Question) -> str:
     """Recorded environment variables and settings of the libraries that the question names, else of all."""
-    words = question.words.upper().split()
+    words = ["TORCH" if word == "PYTORCH" else word for word in question.words.upper().split()]
     asked = [name for name in LIBRARIES if any(word.startswith(name) for word in words)]
+    of_versions = VERSION.search(question.words) is not None
     rank = question.ranks[0] if question.ranks else None
     if not discussion.profile().traced:
         rank = None
@@ -38,6 +42,11 @@ def settings(discussion: Discussion, question: Question) -> str:
     for name in asked or (None,):
         found = called(discussion, "environment", question.page, rank=rank, contains=name, limit=LISTED)
         rows = [row for row in found.rows if isinstance(row, SettingRow)]
+        if of_versions:
+            rows = [row for row in rows if "version" in row.name.casefold() or row.name in VERSIONED]
+        if of_versions and not rows:
+            parts.append(_no_version(discussion, name, rank))
+            continue
         notes |= dict.fromkeys(found.notes)
         if not rows:
             parts.append(f"No {name or 'such'} setting was recorded, so its value is not known from this run.")
@@ -46,6 +55,16 @@ def settings(discussion: Discussion, question: Question) -> str:
         parts.append(blocks([f"Recorded {name or ''} settings:".replace("  ", " "),
                              row_table(("rank", "from", "setting", "value"), cells)]))  # fmt: skip
     return blocks([*parts, paragraph(notes)])
+
+
+def _no_version(discussion: Discussion, library: str | None, rank: int | None) -> str:
+    """That a version was not recorded, and the versions that were."""
+    found = called(discussion, "environment", rank=rank, contains="version", limit=LISTED)
+    known = dict.fromkeys(f"{quoted(row.name)} {row.value}" for row in found.rows
+                          if isinstance(row, SettingRow) and row.name not in NO_LIBRARY)  # fmt: skip
+    whose = f" of {'PyTorch' if library == 'TORCH' else library}" if library else ""
+    there = f"Versions that were recorded: {listed(list(known))}." if known else ""
+    return paragraph([f"The version{whose} was not recorded.", there, wording("needs_versions")])
 
 
 def flops(discussion: Discussion, question: Question) -> str:

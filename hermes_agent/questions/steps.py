@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from hermes_agent.model.display import PART_TITLES, counted, plain
-from hermes_agent.questions.device import COLLECTIVE_NAMES, recorded_name, slowest_rank
+from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
-from hermes_agent.questions.question import Question, lexicon, wording
+from hermes_agent.questions.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
 from tools.errors import UsageError
@@ -19,6 +17,7 @@ from tools.views.coarse import step_series
 from tools.views.parts import PARTS
 from tools.views.profile import NO_TRACE
 from tools.views.work import host_calls, most_grown, step_kernels
+from tools.whatif.critical_path import FAMILIES
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
 RECORDED_PARTS = ("data_wait", "waiting", "gc")
@@ -28,6 +27,7 @@ NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
+UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -40,68 +40,12 @@ def how_long(discussion: Discussion, question: Question) -> str:
     """Median, mean and longest step time of a rank or the slowest one, of unprofiled steps first."""
     if question.steps:
         return which_step(discussion, question)
+    unprofiled = UNPROFILED.search(question.words) and discussion.profile().series is None
+    if unprofiled and not question.ranks:
+        logged = discussion.measured("logged_step_ms") is not None
+        said = discussion.say(wording("logged_steps")) if logged else wording("traced_only")
+        return blocks([said, _duration(discussion, None)])
     return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))
-
-
-def percentiles(discussion: Discussion, question: Question) -> str:
-    """The 95th and 99th percentile of the step time next to its median: of unprofiled steps where there are records."""
-    if question.names:
-        return _of_calls(discussion, question)
-    if (text := _of_kind(discussion, question)) is not None:
-        return text
-    profile = discussion.profile()
-    metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
-    texts = []
-    for rank in question.ranks or (None,):
-        median, p95, p99 = (discussion.measure(metric, statistic=each, rank=rank) for each in ("median", "p95", "p99"))
-        whose, steps = "" if rank is None else f" of rank {rank}", len(p99.steps) or len(profile.step_ms)
-        lead = f"The 99th percentile of the step time{whose} is {{0}}, the 95th {{1}}, the median {{2}}."
-        few = f"It rests on {counted(steps, 'step')}; below 100 it is close to the longest one." if steps < 100 else ""
-        texts.append(paragraph([discussion.say(lead, p99, p95, median), few]))
-    return blocks(texts)
-
-
-def _of_kind(discussion: Discussion, question: Question) -> str | None:
-    """Percentiles of single collectives, kernels, copies or operators; None where the question names none of them."""
-    words = question.words
-    named = next((kind for kind, name in COLLECTIVE_NAMES.items() if re.search(rf"\b{name}s?\b", words)), None)
-    kind = next((each for each in lexicon().event_kinds if re.search(rf"\b(?:{each.words})\b", words)), None)
-    if named is None and kind is None:
-        return None
-    if named is not None or (kind is not None and kind.kind == "collective"):
-        rank = question.ranks[0] if question.ranks else None
-        whose = f" of rank {rank}" if rank is not None else " over all ranks"
-        return _three(discussion, f"{plain(named)}s" if named else "collectives", whose, "collective_each_ms",
-                      {"kind": named, "rank": rank})  # fmt: skip
-    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
-    if kind is None or (kind.device and not discussion.profile().rank(rank).rank.has_device):
-        return wording("no_device_events").format(kind.title if kind else "")
-    return _three(discussion, kind.title, f" of rank {rank}", "kind_each_ms",
-                  {"rank": rank, "kind": kind.kind, "part": kind.part or None})  # fmt: skip
-
-
-def _three(discussion: Discussion, title: str, whose: str, metric: str, given: Mapping[str, Argument]) -> str:
-    """Median, percentiles and the longest of single events."""
-    asked = ("median", "p95", "p99", "max")
-    facts = [discussion.measure(metric, **given, statistic=each) for each in asked]
-    text = "take {0} as the median; 95 % of them take at most {1}, 99 % at most {2}, the longest {3}."
-    return discussion.say(f"Single {title}{whose} {text}", *facts)
-
-
-def _of_calls(discussion: Discussion, question: Question) -> str:
-    """Percentiles of the duration of single kernels or calls of the names in question."""
-    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
-    texts = []
-    for name in question.names:
-        whole = recorded_name(discussion, rank, name)
-        facts = [
-            discussion.measure("call_ms", rank=rank, name=whole, statistic=each)
-            for each in ("median", "p95", "p99", "max")
-        ]
-        text = "One {n0} of rank RANK takes {0} as the median; 95 % of them take at most {1}, 99 % at most {2}, the"
-        lead = discussion.say(f"{text.replace('RANK', str(rank))} longest {{3}}.", *facts, names=(whole,))
-        texts.append(f"{lead} It rests on all of its calls in the recorded steps, with what runs inside them.")
-    return blocks(texts)
 
 
 def which_step(discussion: Discussion, question: Question) -> str:
@@ -133,6 +77,14 @@ def which_step(discussion: Discussion, question: Question) -> str:
             paragraph([discussion.say(wording("variation").format(traced)), *coarse]),
         ]
     )
+
+
+def on_critical_path(discussion: Discussion, _: Question) -> str:
+    """The time on the critical path of a step by family of work, the largest first."""
+    facts = {family: discussion.measure("critical_path_ms", family=family) for family in FAMILIES}
+    order = sorted((family for family in FAMILIES if facts[family].value > 0), key=lambda each: -facts[each].value)
+    rows = bullets(discussion.say(f"{family_title(each)}: {{0}}", facts[each]) for each in order)
+    return blocks([discussion.say(wording("path_of_step")), rows])
 
 
 def break_down(discussion: Discussion, question: Question) -> str:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_count, rank_list, similar_cases_title
+from hermes_agent.model.display import (
+    PLACE_TITLES,
+    cause_heading,
+    counted,
+    rank_count,
+    rank_list,
+    recorded_count,
+    similar_cases_title,
+)
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
     COLUMNS,
@@ -138,8 +146,8 @@ class _Page:
         if step_time is None:
             return self._line(f"{shown} · cut, nothing is measured")
         if not run.ranks and run.recorded is not None:
-            steps = counted(step_time.steps, "step")
-            return self._line(f"{shown} · {counted(len(run.recorded.ranks), 'rank')} · {steps} · no trace")
+            ranks, steps = recorded_count(run.recorded, run.layout.get("world_size"))
+            return self._line(f"{shown} · {ranks} · {steps} · no trace")
         device = ", ".join(run.devices) or "CPU only"
         ranks, steps = rank_count(run), counted(len(run.steps), "step")
         return self._line(f"{shown} · {ranks} · {steps} · {device}")

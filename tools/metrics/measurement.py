@@ -79,7 +79,8 @@ def choice(what: str, asked: str, known: Collection[str]) -> str:
     raise UsageError(f"there is no {what} {asked!r}; the nearest are {', '.join(near)}")
 
 
-STATISTICS = ("mean", "median", "p95", "p99", "min", "max")
+PERCENTILES = ("p5", "p10", "p25", "p75", "p90", "p95", "p99")
+STATISTICS = ("mean", "median", *PERCENTILES, "min", "max")
 
 
 def of_rank(view: RankProfile, value: float, rows: Callable[[], pd.DataFrame], selector: str) -> Measurement:
@@ -126,15 +127,15 @@ def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
 
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:
-    """Mean, median, 95th or 99th percentile, minimum or maximum of figures, such as those of all steps."""
+    """Mean, median, a percentile, minimum or maximum of figures, such as those of all steps."""
     match choice("statistic", statistic, STATISTICS):
         case "mean":
             return float(values.mean())
         case "median":
             return float(np.median(values))
-        case "p95" | "p99":
-            return float(np.quantile(values, int(statistic[1:]) / 100))
         case "min":
             return float(values.min())
-        case _:
+        case "max":
             return float(values.max())
+        case _:
+            return float(np.quantile(values, int(statistic[1:]) / 100))

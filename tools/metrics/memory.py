@@ -38,10 +38,25 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
     return marks.assign(start_ns=view.start[marks["row"].to_numpy()])
 
 
+ALL_COMPONENTS = "PTA+GE"  # of Ascend's table: the allocators of PyTorch and of the graph engine together
+
+
+def _tabled(profile: Profile, rank: int) -> pd.DataFrame | None:
+    """Samples of a rank in the tables of an Ascend profiler; None where they hold none."""
+    samples = None if profile.run.ascend is None else profile.run.ascend.memory
+    if samples is None:
+        return None
+    own = samples[((samples["rank"] == rank) & (samples["component"] == ALL_COMPONENTS)).to_numpy()]
+    return own if len(own) else None
+
+
 @metric("MiB", "peak {what} device memory", "How much device memory does the run use?")
 def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Measurement:
     """Largest device memory in use (``allocated``) or held by the allocator (``reserved``) on one device."""
     choice("memory figure", what, ("allocated", "reserved"))
+    if (tabled := _tabled(profile, rank)) is not None:
+        value = float(tabled[f"{what}_mb"].max()) * 1e6 / MIB
+        return of_rank(profile.rank(rank), value, lambda: tabled, "samples in memory_record, all components")
     marks = _marks(profile, rank)
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 

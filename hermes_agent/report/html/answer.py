@@ -10,7 +10,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.printable import printable
 from hermes_agent.locations.places import origin
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, Diagnosis
-from hermes_agent.model.display import cause_heading, cause_title, counted, rank_count
+from hermes_agent.model.display import cause_heading, cause_title, counted, rank_count, recorded_count
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
@@ -50,7 +50,8 @@ def about_run(diagnosis: Diagnosis) -> str:
     """Ranks, steps and devices of the run."""
     run = diagnosis.run
     if not run.ranks and run.recorded is not None:
-        return f"{counted(len(run.recorded.ranks), 'rank')}, no trace: records of whole steps only"
+        ranks, steps = recorded_count(run.recorded, run.layout.get("world_size"))
+        return f"{ranks}, {steps}, no trace: records of whole steps only"
     return f"{rank_count(run)}, {counted(len(run.steps), 'step')}, {', '.join(run.devices) or 'CPU only'}"
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
-from hermes_agent.model.display import counted, numbered, rank_count, rank_list
+from hermes_agent.model.display import counted, numbered, rank_count, rank_list, recorded_count
 
 MOST_SOURCES = 64  # files listed, those first that were not read in full
 MOST_ASKING = 8  # checks that are named with what they need
@@ -62,8 +62,8 @@ def coverage(diagnosis: Diagnosis) -> tuple[str, ...]:
     if run.cut_ranks:
         lines.append(f"Cut, so nothing is measured on them: {rank_list(run.cut_ranks)}.")
     if recorded is not None and recorded.steps:
-        steps = sum(last - first + 1 for first, last in recorded.steps)
-        lines.append(f"Recorded without a profiler: {counted(len(recorded.ranks), 'rank')}, {counted(steps, 'step')}.")
+        ranks, steps = recorded_count(recorded, run.layout.get("world_size"))
+        lines.append(f"Recorded without a profiler: {ranks}, {steps}.")
     if diagnosis.causes:
         saved = sum(cause.impact_pct for cause in diagnosis.causes)
         lines.append(f"The savings of the causes found add up to {written(saved, '%')} of the step.")

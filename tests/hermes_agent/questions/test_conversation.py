@@ -26,6 +26,13 @@ def after(*questions: str, ids: tuple[str, ...] = (), names: tuple[str, ...] = (
         ("compare rank 3 with rank 0", "by kernel", "compare rank 3 with rank 0 by kernel"),
         ("how long does a step take?", "and the slowest one?", "which step is the slowest?"),
         ("how much time in the forward pass?", "and backward?", "how much time in the backward pass?"),
+        ("how long is rank 3 busy?", "and why?", "why is rank 3 slow?"),
+        ("Wie lange dauert Schritt 5?", "und warum?", "why is step 5 slow?"),
+        ("how long is the device idle?", "why?", "why is the device idle?"),
+        ("为什么在等？", "那为什么", "why do ranks wait?"),
+        ("how long does a step take?", "warum", "why is it slow?"),
+        ("why is it slow?", "why is that?", "how sure are you?"),
+        ("how long does a step take?", "and then?", "what should I change first?"),
     ],
 )
 def test_a_short_question_is_completed_from_the_last_one(before: str, short: str, full: str) -> None:
@@ -35,7 +42,9 @@ def test_a_short_question_is_completed_from_the_last_one(before: str, short: str
     assert full in resolved.note
 
 
-@pytest.mark.parametrize("short", ["and rank 7?", "why not?", "more", "and then?", "by kernel", "und rang 3?"])
+@pytest.mark.parametrize(
+    "short", ["and rank 7?", "why not?", "more", "and then?", "by kernel", "und rang 3?", "and why?"]
+)
 def test_a_reference_without_an_earlier_question_says_what_it_lacks(short: str) -> None:
     assert "earlier question" in Conversation().resolve(short).lacking
 
@@ -86,3 +95,21 @@ def test_that_step_is_the_one_of_the_last_answer() -> None:
     talk.add(turn_of(asked, reply(spiky, asked), ()))
     assert talk.resolve("what did rank 0 do in that step?").text == "what did rank 0 do in step 7?"
     assert talk.resolve("was macht rank 0 in diesem Schritt?").text == "was macht rank 0 in step 7?"
+
+
+def test_why_is_about_the_place_that_the_last_answer_names() -> None:
+    talk = Conversation.of(
+        [Turn(question="which rank is the slowest?", answer="Rank 2 is the slowest: it takes 7 ms.")]
+    )
+    assert talk.resolve("und warum?").text == "why is rank 2 slow?"
+
+
+def test_why_alone_is_a_question_where_there_is_none_before() -> None:
+    assert Conversation().resolve("why?").text == "why?"
+
+
+def test_what_comes_after_the_last_change_is_one_sentence() -> None:
+    loader = discussed.slow_loader()
+    last = loader.diagnosis.advice[-1].id
+    found = reply(loader, f"show A{int(last[1:]) + 1}")
+    assert found.text == f"There is no further change: {last} is the last one."

@@ -21,6 +21,7 @@ ASKED = {
     "drift": ["is it getting slower over time?", "do the steps become longer", "is the step time stable over the run"],
     "timeouts": ["were there NCCL timeouts?", "did a collective time out", "watchdog?"],
     "skipped_steps": ["any NaNs or skipped iterations?", "how many steps were skipped"],
+    "critical_path": ["what is on the critical path?", "critical path by family"],
     "start": ["how long does the warm up take?"],
     "flop_rate": ["TFLOPs per GPU?", "how many teraflops: tflop/s"],
     "workload": [

@@ -39,7 +39,7 @@ def tabled_wait(profile: Profile) -> Check | Finding | None:
     least = min(known, key=lambda rank: (known[rank].value, rank))
     wait, lasted = known[least], measure(profile, "tabled_collective_ms", rank=least)
     exposed = measured(profile, "account_ms", part="exposed_communication", rank=least)
-    missing = _missing(profile)
+    missing = absent_ranks(profile)
     text = f"On rank {least} collectives last {{0}} per step and move nothing for at least {{1}} of it."
     step_ms, limits = profile.mean_step_ms, profile.thresholds
     saved_ms = min(wait.value, step_ms if exposed is None else exposed.value)
@@ -56,7 +56,7 @@ def tabled_wait(profile: Profile) -> Check | Finding | None:
     )
 
 
-def _missing(profile: Profile) -> tuple[int, ...]:
+def absent_ranks(profile: Profile) -> tuple[int, ...]:
     """Ranks that take part in collectives, by the links or the size of the job, and of which nothing is here."""
     record = tables(profile)
     linked = {int(rank) for column in ("source", "target") for rank in record.links[column].unique()}

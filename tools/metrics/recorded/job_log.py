@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.communication.pipeline import expected_bubble
-from tools.metrics.measurement import Measurement, choice, metric
+from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.run.job_log import JobLog, LogWarning
 from tools.run.model import JOB_LOG_FORMAT
 from tools.views.profile import Profile
@@ -114,6 +115,17 @@ def first_step_ms(profile: Profile) -> Measurement:
         raise UsageError("the job's output holds no times of steps")
     first = log.steps[log.steps["wall_ms"].notna()].iloc[:1]
     return of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
+
+
+@metric("ms", "{statistic} printed step time", "How long is a step by the job's output?")
+def logged_step_ms(profile: Profile, statistic: str = "median") -> Measurement:
+    """Over all step lines of the output, also those of the start, and those of a trace that was recorded next to it."""
+    log = job_log(profile)
+    own = log.steps[log.steps["wall_ms"].notna()]
+    if own.empty:
+        raise UsageError("the job's output holds no times of steps")
+    value = over_steps(own["wall_ms"].to_numpy(dtype=np.float64), statistic)
+    return _of_lines(log, value, own, "step lines", tuple(map(int, own["step"])))
 
 
 @metric("%", "first printed step against the usual ones", "How much longer is the first step of the output?")
