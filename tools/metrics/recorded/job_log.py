@@ -125,7 +125,7 @@ def logged_step_ms(profile: Profile, statistic: str = "median") -> Measurement:
     if own.empty:
         raise UsageError("the job's output holds no times of steps")
     value = over_steps(own["wall_ms"].to_numpy(dtype=np.float64), statistic)
-    return _of_lines(log, value, own, "step lines", tuple(map(int, own["step"])))
+    return of_lines(log, value, own, "step lines", tuple(map(int, own["step"])))
 
 
 @metric("%", "first printed step against the usual ones", "How much longer is the first step of the output?")
