@@ -12,6 +12,8 @@ from tests.hermes_agent.questions.discussed import discuss, slow_loader, unsuppo
 from tests.tools.analyzers.test_job_output import PIPELINE, profile_of
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import WATCHDOG
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 STEADY = tuple((step, 1000.0 + step % 2) for step in range(1, 41))
 SLOWER = tuple((step, 1000.0 + 10.0 * step) for step in range(1, 41))
@@ -87,3 +89,29 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
     found = reply(job(tmp_path, STEADY), "were any iterations skipped?")
     assert found.intent == "skipped_steps"
     assert "grep" not in found.text
+
+
+def test_memory_and_ranks_are_not_read_from_output(tmp_path: Path) -> None:
+    found = job(tmp_path, STEADY)
+    assert reply(found, "how much GPU memory does it take").text.startswith("Device memory is not known")
+    assert reply(found, "which rank is the straggler").text.startswith("The job's output does not say which rank")
+    assert "Rank 0" not in reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "which parallel layout is this").text
+
+
+def test_samples_stay_samples_in_another_language(tmp_path: Path) -> None:
+    """4 samples in 1 s."""
+    found = values(job(tmp_path, COLD), "Wie viele Samples pro Sekunde?")
+    assert found["logged_samples_per_s"] == pytest.approx(4.0)
+
+
+def test_a_run_with_accumulated_gradients_and_its_log(traces: Path) -> None:
+    """4 micro-batches, all of them exchanged; median and mean of the 40 times in train.log are 284.0 and 329.99 ms."""
+    folder = traces.parent / "runs" / "conv_accum_sync"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not here")
+    run = discuss(Profile(load_run([folder])))
+    assert reply(run, "are we using no_sync for the grad accumulation??").text.startswith("No: the first of the causes")
+    assert reply(run, "how many micro-batches per optimizer step").text.startswith("On rank 0: 4 passes")
+    found = reply(run, "median step time w/o the profiler").evidence
+    logged = {each.arguments["statistic"]: each.value for each in found if each.metric == "logged_step_ms"}
+    assert logged == {"median": pytest.approx(284.0), "mean": pytest.approx(329.9925)}

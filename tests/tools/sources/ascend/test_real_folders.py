@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.real_runs import real_profile
+from tools.metrics.registry import measure
 from tools.whatif.critical_path import critical_path
 
 
@@ -42,6 +43,13 @@ def test_the_timeline_of_a_database_agrees_with_its_own_account(folder: Path) ->
         assert measured["compute_ns"] / 1e6 == pytest.approx(own["computing_ms"], abs=5e-4)
         assert measured["exposed_communication_ns"] / 1e6 == pytest.approx(own["exposed_communication_ms"], abs=5e-4)
     assert profile.run.ranks[0].devices[0].name == "Ascend910B"
+
+
+def test_device_memory_is_that_of_memory_record(folder: Path) -> None:
+    """The largest values of PTA+GE in rank 0's memory_record.csv: 1261.04 and 1526.75, in units of 2^20 bytes."""
+    profile = real_profile(folder / "cnn_text_level1")
+    peaks = [measure(profile, "memory_peak_mib", rank=0, what=what).value for what in ("allocated", "reserved")]
+    assert peaks == pytest.approx([1261.043, 1526.75], abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["cnn_text_level1", "cnn_db_level1"])
