@@ -75,7 +75,7 @@ def _of_kind(discussion: Discussion, question: Question, asked: Sequence[str]) -
     rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
     if kind.device and not discussion.profile().rank(rank).rank.has_device:
         return wording("no_device_events").format(kind.title)
-    given = {"rank": rank, "kind": kind.kind, "part": kind.part or None}
+    given: dict[str, Argument] = {"rank": rank, "kind": kind.kind, "part": kind.part or None}
     return _spread(discussion, f"Single {kind.title} of rank {rank} take", "kind_each_ms", given, asked)
 
 
