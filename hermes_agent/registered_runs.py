@@ -146,9 +146,14 @@ def checked_name(name: str) -> str:
 def _present(path: Path) -> Path:
     """The path, absolute and with its links resolved."""
     try:
-        return path.expanduser().resolve(strict=True)
+        found = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"{path}: there is no such file or folder") from error
+    try:
+        str(found).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{found}: holds bytes that are no text and cannot be registered; rename it") from error
+    return found
 
 
 def _read(path: Path) -> dict[str, RegisteredRun]:

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from hermes_agent.llm.redact import Redactor
 from hermes_agent.llm.sanitize import clean, fence
 
-# Characters of the text and, apart, of the JSON of one result. Rows of figures take about 2.35 characters a token, so
-# that both together stay under the 25,000 tokens that clients accept.
-MOST_CHARS = 28_000
+# Bytes (UTF-8) of the text and, apart, of the JSON of one result. Rows of figures take about 2.35 bytes a token, so
+# that both together stay under the 25,000 tokens that clients accept; a Chinese character has 3 bytes.
+MOST_BYTES = 28_000
 CUT = "… (cut; read_result with the handle gives the rest)"
 
 Value = TypeVar("Value", bound=BaseModel)
@@ -48,8 +48,8 @@ def _unmasked(value: object, redactor: Redactor) -> object:
 
 
 def size(record: BaseModel) -> int:
-    """Characters of the record as JSON."""
-    return len(record.model_dump_json(by_alias=True))
+    """Bytes of the record as JSON."""
+    return len(record.model_dump_json(by_alias=True).encode())
 
 
 def shown(text: str, label: str, redactor: Redactor | None = None) -> str:
@@ -58,15 +58,16 @@ def shown(text: str, label: str, redactor: Redactor | None = None) -> str:
     return fence(cut(body), label)
 
 
-def cut(text: str, limit: int = MOST_CHARS) -> str:
-    """A text cut at the end of a line where it is too long."""
-    if len(text) <= limit:
+def cut(text: str, limit: int = MOST_BYTES) -> str:
+    """A text cut at the end of a line where it has more bytes."""
+    data = text.encode(errors="replace")  # names of files may hold bytes that are no text
+    if len(data) <= limit:
         return text
-    kept = text[:limit].rsplit("\n", 1)[0]
+    kept = data[:limit].decode(errors="ignore").rsplit("\n", 1)[0]
     return f"{kept}\n{CUT}"
 
 
-def shortened(record: Value, parts: tuple[str, ...], limit: int = MOST_CHARS) -> tuple[Value, tuple[str, ...]]:
+def shortened(record: Value, parts: tuple[str, ...], limit: int = MOST_BYTES) -> tuple[Value, tuple[str, ...]]:
     """The record with its longest lists and texts halved until it is short enough, and the names of those."""
     halved: list[str] = []
     while size(record) > limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, create_model
 
 from hermes_agent.evidence.tool_text import result_text
-from hermes_agent.mcp_server.payload import MOST_CHARS, shortened, size, unmasked
+from hermes_agent.mcp_server.payload import MOST_BYTES, shortened, size, unmasked
 from hermes_agent.mcp_server.tool import Call, OfRun, Reply, ServerTool
 from hermes_agent.session import Session
 from tools.agent_tools.columns import result_of
@@ -53,8 +53,8 @@ def _with_run(arguments: type[Arguments]) -> type[Arguments]:
 def _fitting(call: Call, session: Session, tool: ReadTool[ToolContext], given: dict[str, object]) -> Result:
     """The result; where its rows are too long for one, a shorter page of them, whose cursor gives the others."""
     result = session.call(tool.name, given, call.emit, call.cancelled)
-    while len(result.rows) > 1 and issubclass(tool.arguments, Paged) and size(result) > MOST_CHARS:
-        rows = max(len(result.rows) * MOST_CHARS // (size(result) + MOST_CHARS // 8), 1)
+    while len(result.rows) > 1 and issubclass(tool.arguments, Paged) and size(result) > MOST_BYTES:
+        rows = max(len(result.rows) * MOST_BYTES // (size(result) + MOST_BYTES // 8), 1)
         result = session.call(tool.name, {**given, "limit": min(rows, len(result.rows) - 1)}, call.emit, call.cancelled)
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -79,6 +80,17 @@ def test_a_path_that_vanished_is_named(settings: Settings, run_folder: Path) -> 
     run_folder.rmdir()
     with pytest.raises(InputError, match=f"gone was registered with {run_folder.resolve()}, which is no longer there"):
         runs.get("gone")
+
+
+def test_a_path_that_is_no_text_is_refused(settings: Settings, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"run\xff")
+    try:
+        odd.mkdir()
+    except OSError:
+        pytest.skip("this file system takes names of text only")
+    with pytest.raises(InputError, match="cannot be registered; rename it"):
+        RegisteredRuns.load(settings).add("odd", [odd])
+    assert RegisteredRuns.load(settings).runs == {}
 
 
 def test_a_name_is_changed_only_when_asked(settings: Settings, run_folder: Path, tmp_path: Path) -> None:

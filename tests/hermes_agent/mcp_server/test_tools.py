@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_agent.mcp_server.open_runs import OpenRuns
-from hermes_agent.mcp_server.payload import MOST_CHARS
+from hermes_agent.mcp_server.payload import MOST_BYTES
 from hermes_agent.mcp_server.registry import BY_NAME
 from hermes_agent.registered_runs import RegisteredRuns
 from tests.hermes_agent.mcp_server.served import ARGUMENTS, DEMO, served, text_of
@@ -147,8 +147,8 @@ async def test_the_pages_of_a_long_result_hold_every_row_once(runs: OpenRuns) ->
     ids: list[str] = []
     for _ in range(3):
         result = await called(runs, "find_events", **asked)
-        assert len(text_of(result)) < MOST_CHARS + 500
-        assert len(json.dumps(result.structured_content, separators=(",", ":"))) < MOST_CHARS + 500
+        assert len(text_of(result)) < MOST_BYTES + 500
+        assert len(json.dumps(result.structured_content, separators=(",", ":"))) < MOST_BYTES + 500
         ids += [row["id"] for row in result.structured_content["rows"]]
         asked["cursor"] = result.structured_content["cursor"]
     assert len(ids) == len(set(ids)) > 300
