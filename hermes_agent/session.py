@@ -161,11 +161,12 @@ class Session:
     def _discuss(self, diagnosis: Diagnosis) -> None:
         """Answers are made from what the templates say, never from a model's words.
 
-        The first diagnosis shares the ids of its figures with other programs, a later one has those of the session.
+        Figures share their ids with other programs, except where an id means something else in this session.
         """
         plain = without_words(diagnosis)
         self._diagnosis, self._by_model = diagnosis, None
-        journal = Journal(None) if self._given.last else journal_of(self.request.cache_dir, plain)
+        shared = journal_of(self.request.cache_dir, plain)
+        journal = shared if self._given.agree((*plain.evidence, *plain.cases), shared) else Journal(None)
         self._discussion = Discussion(plain, self._material, journal, self._results, self._given)
 
     def _ids(self) -> GivenIds:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from hermes_agent.evidence.citations import CITATION
+from hermes_agent.evidence.journal import Journal
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord, HypothesisRecord
 
 CitedRecord: TypeAlias = EvidenceRecord | AdviceRecord | CaseRecord | HypothesisRecord
@@ -42,6 +43,12 @@ class GivenIds:
             last[each[0]] = max(last.get(each[0], 0), int(each[1:]))
         return last
 
+    def agree(self, records: Iterable[EvidenceRecord | CaseRecord], journal: Journal) -> bool:
+        """Return whether each figure and case has the meaning that it has among these records and in a journal."""
+        known = {each.id: each for each in (*records, *journal.evidence(), *journal.cases())}
+        own = (*self.of(EvidenceRecord), *self.of(CaseRecord))
+        return all(each.id in known and _meaning(known[each.id]) == _meaning(each) for each in own)
+
     def of(self, kind: type[RecordT]) -> list[RecordT]:
         """The records of one kind, in the order in which they were given out."""
         return [each for each in self.records.values() if isinstance(each, kind)]
@@ -61,7 +68,7 @@ def renumbered(diagnosis: Diagnosis, given: GivenIds) -> Diagnosis:
     if not given.last:
         return diagnosis
     names = _names(diagnosis.evidence, given, "E", figure_key)
-    names |= _names(diagnosis.cases, given, "C", lambda each: (each.case, each.private, each.file))
+    names |= _names(diagnosis.cases, given, "C", _meaning)
     names |= _names(diagnosis.hypotheses, given, "H", _hypothesis_key)
     cited = _renamed(diagnosis, names)
     return _renamed(cited, _names(cited.advice, given, "A", _advice_key))
@@ -70,6 +77,10 @@ def renumbered(diagnosis: Diagnosis, given: GivenIds) -> Diagnosis:
 def figure_key(record: EvidenceRecord) -> Hashable:
     """What makes two figures the same: run, metric, arguments, value and unit."""
     return record.run, record.metric, tuple(sorted(record.arguments.items())), record.value, record.unit
+
+
+def _meaning(record: EvidenceRecord | CaseRecord) -> Hashable:
+    return figure_key(record) if isinstance(record, EvidenceRecord) else (record.case, record.private, record.file)
 
 
 def _hypothesis_key(record: HypothesisRecord) -> Hashable:

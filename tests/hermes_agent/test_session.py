@@ -292,6 +292,36 @@ def test_ids_of_a_kept_conversation_keep_their_meaning_after_the_run_has_changed
         assert "an earlier diagnosis of this session" in later.ask(f"show {changed}", ignore).text
 
 
+def test_what_a_resumed_conversation_measures_is_shown_by_other_programs(own_cache: Path) -> None:
+    request, settings = Request(paths=(demo_run(),), cache_dir=own_cache), Settings(cache_dir=own_cache)
+    with opened(own_cache) as first:
+        first.ask("breakdown of rank 1", ignore)
+        turns, cited, results, made = first.turns, first.cited, first.results, first.diagnosis
+    with Session(request, settings) as resumed:
+        resumed.go_on(turns, cited, results)
+        resumed.diagnose(ignore)
+        new = {each.id: each for each in resumed.ask("breakdown of rank 0", ignore).evidence}
+    added = new.keys() - {each.id for each in cited}
+    assert added
+    with Session(request, settings, made) as elsewhere:
+        assert {name: elsewhere.discussion.evidence[name] for name in added} == {name: new[name] for name in added}
+        other = elsewhere.ask("backward vs forward time", ignore)
+        assert not {each.id for each in other.evidence if each not in new.values()} & new.keys()
+
+
+def test_a_conversation_whose_ids_mean_something_else_shares_none(own_cache: Path) -> None:
+    request, settings = Request(paths=(demo_run(),), cache_dir=own_cache), Settings(cache_dir=own_cache)
+    with opened(own_cache) as session:
+        made = session.diagnosis
+    own = made.evidence[0].model_copy(update={"id": f"E{len(made.evidence) + 1}", "value": 7.0})
+    with Session(request, settings, made) as resumed:
+        resumed.go_on((), (own,))
+        asked = resumed.ask("breakdown of rank 1", ignore)
+        assert own.id not in {each.id for each in asked.evidence}
+    with Session(request, settings, made) as elsewhere:
+        assert elsewhere.discussion.ledger.added() == ()
+
+
 def test_a_model_is_not_given_figures_of_an_earlier_diagnosis() -> None:
     turn = Turn(question="why?", answer="It takes 52.0 ms [E7].", ids=["E7"])
     index = EvidenceIndex({})
