@@ -45,8 +45,9 @@ class GivenIds:
 
     def agree(self, records: Iterable[EvidenceRecord | CaseRecord], journal: Journal) -> bool:
         """Return whether each figure and case has the meaning that it has among these records and in a journal."""
-        known = {each.id: each for each in (*records, *journal.evidence(), *journal.cases())}
-        own = (*self.of(EvidenceRecord), *self.of(CaseRecord))
+        shared: tuple[EvidenceRecord | CaseRecord, ...] = (*records, *journal.evidence(), *journal.cases())
+        known = {each.id: each for each in shared}
+        own: tuple[EvidenceRecord | CaseRecord, ...] = (*self.of(EvidenceRecord), *self.of(CaseRecord))
         return all(each.id in known and _meaning(known[each.id]) == _meaning(each) for each in own)
 
     def of(self, kind: type[RecordT]) -> list[RecordT]:

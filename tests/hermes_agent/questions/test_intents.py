@@ -94,6 +94,7 @@ ASKED = {
         "storage?", "does .item() hurt?", "is the profiler slowing it down?", "maybe it's NCCL",
         "Is CUDA_LAUNCH_BLOCKING on?",
         "is my dataloader too slow", "is the GPU too slow?", "why isn't it memory bound",
+        "why not slow_link?", "why is it not slow data loading?", "why isn't it a slow device?",
     ],
     "definition": [
         "what is a straggler?", "what's small_packet", "define host synchronization", "explain pipeline bubbles",
