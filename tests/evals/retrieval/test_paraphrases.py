@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from case_library.library import load_cases
+from case_library.retrieval.asked import asked_lines
 from case_library.retrieval.fusion import Weights
 from case_library.retrieval.query import document
+from case_library.retrieval.words import terms
 from case_library.schema import Case
 from evals.retrieval.asking import Library
 from evals.retrieval.paraphrases import SETS, ParaphraseSet, ask_set, load_paraphrases
+from evals.retrieval.questions import load_questions
 
 RARE = 10  # cases that have a word; one of fewer would give the case away
 WORD = re.compile(r"[a-z][a-z0-9_]+")
@@ -57,6 +61,19 @@ def test_paraphrases_find_their_cause_and_questions_off_topic_are_abstained_on(c
         assert figures.top >= floor, name
         assert figures.first <= figures.top
         assert figures.off_topic_abstained >= abstained, name
+
+
+def test_no_line_of_what_people_ask_repeats_most_words_of_a_question() -> None:
+    sets = [load_paraphrases(name) for name in SETS]
+    texts = [text for each in sets for text in (*(question.text for question in each.questions), *each.off_topic)]
+    asked = [_said(text) for text in (*texts, *(question.text for question in load_questions()))]
+    lines = [(line, _said(line)) for lines in asked_lines().values() for line in lines]
+    assert not [line for line, said in lines if any(len(said & each) >= max(3, 0.7 * len(said)) for each in asked)]
+
+
+def _said(text: str) -> set[str]:
+    letters = re.findall("[\u3400-\u9fff]", text)
+    return {*terms(text), *map("".join, pairwise(letters))}
 
 
 def test_a_set_with_another_shape_is_refused() -> None:
