@@ -270,6 +270,32 @@ def flight_dumps() -> list[bytes]:
     return [pickle.dumps(dump, protocol=2), json.dumps(dump).encode()]
 
 
+def inspector_lines() -> list[bytes]:
+    """Lines of NCCL Inspector: all-reduces of two ranks."""
+    about = {"inspector_output_format_version": "v4.0", "hostname": "node", "pid": 12}
+    moved = {"coll": "AllReduce", "coll_msg_size_bytes": 4096, "coll_exec_time_us": 20.5, "coll_busbw_gbs": 0.2}
+    lines = [
+        {
+            "header": {"id": "0x1f", "rank": rank, "n_ranks": 2, "nnodes": 1},
+            "metadata": about,
+            "coll_perf": {**moved, "coll_sn": sequence, "coll_timing_source": "kernel_gpu"},
+        }
+        for sequence in range(3)
+        for rank in range(2)
+    ]
+    return ["".join(f"{json.dumps(line)}\n" for line in lines).encode()]
+
+
+def ras_answers() -> list[bytes]:
+    """An answer of NCCL RAS with a rank that is missing."""
+    process = {"host": "10.0.0.1", "pid": 12, "cuda_dev": 0, "nvml_dev": 0}
+    there = {"rank": 0, **process, "status": {"async_error": 0}, "collective_counts": {"AllReduce": 5}}
+    gone = {"rank": 1, **process, "pid": 13, "status": {"unresponsive": True, "considered_dead": False}}
+    communicator = {"hash": "0xae", "size": 2, "ranks": [there], "missing_ranks": [gone]}
+    answer = {"nccl_version": "2.29.1", "timestamp": "2026-03-01 10:00:00", "communicators": [communicator]}
+    return [json.dumps(answer).encode()]
+
+
 def job_log() -> bytes:
     """The output of a training: steps of Megatron-LM, timers, a progress bar, NCCL, a table and a time-out."""
     steps = "".join(

@@ -28,6 +28,8 @@ from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
 from tools.sources.memory_snapshot.source import MEMORY_SNAPSHOT
 from tools.sources.monitor.source import MONITOR
+from tools.sources.nccl_inspector.source import NCCL_INSPECTOR
+from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.py_spy.source import PY_SPY
 from tools.sources.step_log import STEP_LOG
@@ -184,6 +186,8 @@ TARGETS = (
     Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
     Target("memory snapshot", "m.pickle", lambda: [seeds.memory_snapshot()], "binary", _records(MEMORY_SNAPSHOT), 0.01),
     Target("py-spy stacks", "stacks.json", seeds.stacks, "text", _records(PY_SPY), 0.01),
+    Target("inspector", "node-pid1.log", seeds.inspector_lines, "text", _records(NCCL_INSPECTOR), 0.004),
+    Target("ras", "ras.json", seeds.ras_answers, "text", _records(NCCL_RAS), 0.004),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

@@ -14,7 +14,7 @@ from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question, Subject, lexicon, wording
-from tools.analyzers.registry import checks_for, has_own_check, unwatched_causes
+from tools.analyzers.registry import check_of, checks_for, has_own_check, unwatched_causes
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
@@ -46,13 +46,14 @@ ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered.
 Kind = Literal[
     "listed",  # among the ranked causes
     "minor",  # found, but saves too little to be ranked
+    "unpriced",  # found on a run without steps, of which it would cost a part
     "other",  # the checks that look for it found something else instead
     "clean",  # all its checks looked, and it is not there
     "open",  # at least one of its checks could not answer
     "absent",  # it has checks, but none of them was made on this run
     "unwatched",  # no check looks for it
 ]
-NOT_FOUND: tuple[Kind, ...] = ("open", "other", "absent", "clean")
+NOT_FOUND: tuple[Kind, ...] = ("unpriced", "open", "other", "absent", "clean")
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,9 +362,18 @@ def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseS
     found = any(check.status == "found" for check in checks)
     if found and (minor := _minor(discussion, cause, mechanism)):
         return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
+    if found and not discussion.profile().measured and (own := _unpriced(discussion, cause, checks)):
+        return CauseStatus(cause, mechanism, "unpriced", own)
     if any(check.status == "cannot_answer" for check in checks):
         return CauseStatus(cause, mechanism, "open", checks)
     return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
+
+
+def _unpriced(discussion: Discussion, cause: str, checks: Sequence[CheckRecord]) -> tuple[CheckRecord, ...]:
+    """Those of the checks that found the cause, on a run whose steps are not known."""
+    answers = {each.analyzer: check_of(discussion.profile(), each.analyzer) for each in checks}
+    found = {name for name, each in answers.items() if each and any(one.cause == cause for one in each.findings)}
+    return tuple(each for each in checks if each.analyzer in found)
 
 
 def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:

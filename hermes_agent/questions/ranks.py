@@ -21,6 +21,7 @@ WHOLE_RUN = "all ranks"
 EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
 GROUPS_LISTED = 4
 OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
+OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras", "communication.inspector_arrival")
 MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
 LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
 YES_OR_NO = re.compile(
@@ -198,7 +199,10 @@ def _by_records(discussion: Discussion) -> str:
         return wording("ranks_of_output")
     if run.recorded is not None and len(run.recorded.ranks) == 1:
         return ALONE.format(rank_list(run.recorded.ranks), "recorded", "records", "")
-    checks = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]
+    known = discussion.diagnosis.checks
+    if found := [each for each in known if each.analyzer in OF_COLLECTIVES and each.status == "found"]:
+        return blocks(paragraph(each.text) for each in found)
+    checks = [check for check in known if check.analyzer in OF_RECORDS]
     answered = [" ".join(check.text) for check in checks if check.status != "cannot_answer"]
     reasons = [f"{capital(each.reason.rstrip('.'))}. What it needs: {each.needs}." for each in checks if not each.text]
     return blocks(["No trace was read; records of whole steps show this of the ranks.", *(answered or reasons)])

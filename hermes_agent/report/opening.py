@@ -22,6 +22,7 @@ from tools.views.profile import Profile
 NO_TRACE = "No trace was read: this answer rests on records of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers are not visible in them"
 PLAIN_REASON = re.compile(r"[\w ,.:;()'/-]{1,200}")  # no place of a sentence, citation, code or line end
+OF_COLLECTIVES = ("flight_recorder", "ras", "inspector_arrival", "inspector_bandwidth")
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
     "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
@@ -58,15 +59,19 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
 
 
 def _of_output(profile: Profile) -> list[Sentence]:
-    """What the job's own output shows of its communication: time-outs, a slow path, and where it has no steps the rest.
+    """What the job's own output and records of its collectives show of communication: time-outs, ranks that hold up
+    others, a slow path, and where the output has no steps the rest.
 
     Nobody can say what a slow path costs, so it is no cause with a saving.
     """
-    asked = ("timeouts", "flight_recorder", "library_log")
-    timed_out, flight, network = (check_of(profile, f"communication.{name}") for name in asked)
+    timed_out, network = (check_of(profile, f"communication.{name}") for name in ("timeouts", "library_log"))
     said = [] if timed_out is None else list(timed_out.support)
-    if flight is not None:
-        said += [*(finding.claim for finding in flight.findings), *flight.support]
+    known = [check_of(profile, f"communication.{name}") for name in OF_COLLECTIVES]
+    shown = [each for each in known if each is not None and each.status == "found"]
+    if not (shown or profile.measured):
+        shown = [each for each in known if each is not None]
+    for each in shown:
+        said += [*(finding.claim for finding in each.findings), *each.support]
     if network is not None:
         said += [finding.claim for finding in network.findings]
         said += [] if profile.measured else network.support

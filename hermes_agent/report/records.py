@@ -103,6 +103,12 @@ def source_record(source: Source) -> record.SourceRecord:
     )
 
 
+def _hosts(run: Run) -> list[str]:
+    """The hosts that the job's output and records of collectives name."""
+    of_output = run.job_log.nccl.hosts if run.job_log else ()
+    return [*of_output, *(run.collectives.hosts if run.collectives else ())]
+
+
 def run_record(run: Run) -> record.RunRecord:
     """The run as a record."""
     layout = run.layout
@@ -113,7 +119,7 @@ def run_record(run: Run) -> record.RunRecord:
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
         devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)}),
-        hosts=_named([*(rank.host for rank in run.ranks), *(run.job_log.nccl.hosts if run.job_log else ())]),
+        hosts=_named([*(rank.host for rank in run.ranks), *_hosts(run)]),
         layout={
             "world_size": layout.world_size,
             "backend": None if layout.backend is None else printable(layout.backend, LONGEST_NAME),

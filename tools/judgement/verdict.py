@@ -14,9 +14,12 @@ from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, seen_to_last
+from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
+from tools.run.collective_records import RasRecords
 from tools.run.events import EventKind
 from tools.views.coarse import WHOLE_FILES, capture_of
+from tools.views.collective_counts import failed, lost
 from tools.views.profile import Profile
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
@@ -259,9 +262,12 @@ def _without_steps(profile: Profile) -> Judgement:
 
 
 def _of_collectives(profile: Profile) -> Judgement | None:
-    """The verdict by the flight recorder; None where no rank waits in its dumps, or none were read."""
-    if profile.run.collectives is None or profile.run.collectives.flight is None or not hang(profile).waiting:
+    """The verdict by records of collectives; None where these were not read, or no rank waits, fails or is missing."""
+    records = profile.run.collectives
+    if records is None:
         return None
+    if records.flight is None or not hang(profile).waiting:
+        return _of_ras(profile, records.ras)
     found = hang(profile)
     if found.mismatches:
         return Judgement("problem", "the ranks of a group called different collectives, which never end")
@@ -272,6 +278,20 @@ def _of_collectives(profile: Profile) -> Judgement | None:
         return Judgement("inconclusive", why, STACKS)
     why = "collectives have not ended, and the dumps of the flight recorder do not show which rank holds them up"
     return Judgement("inconclusive", why, STACKS if found.entered or found.each_other else FLIGHT_RECORDER)
+
+
+def _of_ras(profile: Profile, records: RasRecords | None) -> Judgement | None:
+    """The verdict by NCCL RAS; None where all ranks answer without an error and none is behind."""
+    if records is None:
+        return None
+    if failed(records):
+        return Judgement("problem", "NCCL RAS reports a rank as dead, or an error of a communicator")
+    if lost(records):
+        return Judgement("inconclusive", "NCCL RAS lacks ranks, and its answer does not show why", STACKS)
+    if ras_counts(profile):
+        why = "ranks are behind while no collective is called, and NCCL RAS does not show why"
+        return Judgement("inconclusive", why, STACKS)
+    return None
 
 
 def outside_steps_rank(profile: Profile) -> int | None:

@@ -42,6 +42,7 @@ from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import (
     ascend,
     collective_calls,
+    collective_lines,
     collector,
     counters,
     host_stacks,
@@ -121,8 +122,7 @@ MODULES = (
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
-    *(counters, host_stacks),
-    *(memory_snapshots,),
+    *(collective_lines, counters, host_stacks, memory_snapshots),
     *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 

@@ -26,11 +26,11 @@ CALL_COLUMNS = {
 }
 STATUS_COLUMNS = dict.fromkeys(("rank", "group", "enqueued", "completed"), "int64")
 INSPECTOR_COLUMNS = {
-    **dict.fromkeys(("file", "line", "rank", "ranks", "nodes", "sequence", "bytes"), "int64"),
+    **dict.fromkeys(("file", "line", "rank", "member", "ranks", "nodes", "sequence", "bytes"), "int64"),
     **{"time_us": "float64", "busbw_gb_per_s": "float64"},
     **dict.fromkeys(("communicator", "operation", "timing", "host"), "str"),
 }
-NO_PEER = NOT_COMPARED = -1
+NO_PEER = NOT_COMPARED = NO_RANK = -1
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,11 @@ class FlightRecords:
 
 @dataclass(frozen=True, eq=False)
 class InspectorRecords:
-    """Lines of NCCL Inspector: ``INSPECTOR_COLUMNS``, one row for each collective of each rank."""
+    """Lines of NCCL Inspector: ``INSPECTOR_COLUMNS``, one row for each collective of each rank.
+
+    ``member`` is the rank inside the communicator, ``rank`` that in the job: of the process in the communicator of all
+    (``NO_RANK`` where none of that size was recorded for it).
+    """
 
     collectives: pd.DataFrame
     files: tuple[str, ...]
@@ -126,6 +130,14 @@ class CollectiveRecords:
     flight: FlightRecords | None = None
     inspector: InspectorRecords | None = None
     ras: RasRecords | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that the records name."""
+        found = set() if self.inspector is None else {str(host) for host in self.inspector.collectives["host"].unique()}
+        for each in () if self.ras is None else self.ras.communicators:
+            found |= {rank.host for rank in (*each.ranks, *each.missing)}
+        return tuple(sorted(found - {""}))
 
 
 def joined_collectives(first: CollectiveRecords | None, other: CollectiveRecords | None) -> CollectiveRecords | None:

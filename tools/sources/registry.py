@@ -14,6 +14,8 @@ from tools.sources.job_log.source import JOB_LOG, job_log_by
 from tools.sources.kineto.source import KINETO
 from tools.sources.memory_snapshot.source import MEMORY_SNAPSHOT
 from tools.sources.monitor.source import MONITOR
+from tools.sources.nccl_inspector.source import NCCL_INSPECTOR
+from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.nsys.source import NSYS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
@@ -23,7 +25,7 @@ from tools.sources.utilisation.source import UTILISATION
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
-    *(FLIGHT_RECORDER, UTILISATION),
+    *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
 )
 START_BYTES = 64
