@@ -38,10 +38,10 @@ def inspector_arrival(profile: Profile) -> Check | None:
     late = [each for each in known if each.last_pct >= LAST_PCT and each.wait_us >= WAIT_RATIO * each.time_us]
     if late:
         return found(*(_straggler(profile, each) for each in late))
-    names = ("last_rank_wait_ms", "last_rank_time_ms", "last_rank_pct")
-    wait, whole, last = (measure(profile, name, group=known[0].communicator) for name in names)
-    text = "The longest waits for one rank take {0} of each collective of {1}; that rank enters {2} of them last."
-    return clean(say(text, wait, whole, last))
+    names = ("last_rank_pct", "last_rank_wait_ms", "last_rank_time_ms")
+    last, wait, whole = (measure(profile, name, group=known[0].communicator) for name in names)
+    text = "No rank holds up the others: the one that is most often last is so in {0} of the collectives, "
+    return clean(say(text + "in which the others wait {1} of {2}.", last, wait, whole))
 
 
 def _straggler(profile: Profile, late: LastRank) -> Finding:
