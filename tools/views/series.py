@@ -238,7 +238,30 @@ def _from_output(run: Run) -> RunSeries | None:
         return None
     table, notes = _in_order(log.steps, [])
     averaged = "" if log.span == 1 and log.step_time != "smoothed" else IN_WORDS[log.step_time]
+    if log.step_time == "step" and averaged:
+        table, long = _without_long(table)
+        notes = (*notes, *long)
     return RunSeries(table[~_settling(table)], table.iloc[:0], "job_log", notes, averaged=averaged)
+
+
+LONG_OF_PRINTED = (
+    3.0  # times the median: a step that was evaluated in or saved in, which is printed more often than run
+)
+
+
+def _without_long(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The steps without long ones where one of several is printed: these are the steps at which programs also evaluate
+    and save, so that their share of the printed steps is not that of all."""
+    usual = table.groupby("rank")["wall_ms"].transform("median")
+    long = (table["wall_ms"] > LONG_OF_PRINTED * usual).to_numpy()
+    if not long.any():
+        return table, ()
+    count = int(long.sum())
+    text = "1 printed step is" if count == 1 else f"{count} printed steps are"
+    return table[~long], (
+        f"only one step of several is printed, and {text} over {LONG_OF_PRINTED:g} times as long as the median, as "
+        "where a program also evaluates or saves: left out, since how many steps are so long is not known",
+    )
 
 
 PROFILED = "an Ascend profiler touched every step, and wrote its own account of it"

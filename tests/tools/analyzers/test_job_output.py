@@ -278,3 +278,43 @@ def test_a_job_that_ran_out_of_memory_is_said_to_have(tmp_path: Path) -> None:
     check = answer(profile_of(tmp_path, megatron(*STEPS) + error), "step_time.output")
     assert check.support[0].template == "The job ran out of device memory: {0}."
     assert check.support[0].facts[0].selector == "warnings, line 31"
+
+
+def test_long_steps_among_printed_ones_do_not_count_where_one_of_several_is_printed(tmp_path: Path) -> None:
+    """Every tenth step is printed, every hundredth also evaluates: a tenth of the lines, a hundredth of the steps."""
+    lines = "\n".join(
+        f"iter {at}: loss 1.0, time {9000.0 if at % 100 == 0 else 50.0 + at % 30 / 10}ms, mfu 1%"
+        for at in range(10, 1010, 10)
+    )
+    series = profile_of(tmp_path, lines).series
+    assert series is not None
+    assert series.mean_ms == pytest.approx(51.0, abs=0.5)
+    assert "10 printed steps are over 3 times as long" in series.notes[0]
+    every = profile_of(tmp_path, lines.replace("0: loss", ": loss")).series
+    assert every is not None
+    assert every.mean_ms > 900
+
+
+def test_parts_of_a_step_of_verl_are_its_timers(tmp_path: Path) -> None:
+    text = "".join(
+        f"step:{at} - actor/entropy:0.3{' - filler/metric:1.25' * 300} - timing_s/gen:20.0 - timing_s/adv:0.1 - "
+        f"timing_s/update_actor:15.0 - timing_s/step:40.0 - x:1\n"
+        for at in range(1, 21)
+    )
+    check = answer(profile_of(tmp_path, text), "step_time.timers")
+    assert check.support[0].names == ("gen", "update_actor")
+    assert [fact.value for fact in check.support[0].facts] == pytest.approx([50.0, 37.5])
+
+
+def test_a_measured_bandwidth_stands_next_to_a_forced_setting_and_adapters_without_gpu_direct_are_noted(
+    tmp_path: Path,
+) -> None:
+    forced = TEST.replace("Using network IB", "NCCL_TOPO_FILE set by environment to /topo.xml")
+    check = answer(profile_of(tmp_path, forced), LIBRARY_LOG)
+    assert [finding.mechanism for finding in check.findings] == ["topology_file"]
+    assert check.support[-1].facts[0].value == pytest.approx(116.7925)
+    plain = NCCL.replace("/GDRDMA", "").replace("NET/Socket/0", "NET/IB/1").replace("NCCL_ALGO", "NCCL_DEBUG")
+    quiet = plain.replace("GPU Direct RDMA Disabled", "GPU Direct RDMA Enabled")
+    check = answer(profile_of(tmp_path, quiet), LIBRARY_LOG)
+    assert (check.status, check.findings) == ("found", ())
+    assert check.support[-1].template == "None of the connections over adapters uses GPUDirect RDMA."

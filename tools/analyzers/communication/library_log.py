@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.analyzers.support.answers import clean, found, say, symptom
 from tools.analyzers.support.figures import measured
@@ -55,10 +55,12 @@ def library_log(profile: Profile) -> Check | None:
     if log is None or not (log.nccl.lines or len(log.comm_tests)):
         return None
     findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
-    findings += _forced(profile, log.nccl)
     support = _path(profile, log)
+    findings += _forced(profile, log.nccl)
     if findings:
-        return found(*findings)
+        return replace(found(*findings), support=tuple(support))
+    if ADAPTER in transports(log) and DIRECT not in transports(log):
+        return symptom(*support, say("None of the connections over adapters uses GPUDirect RDMA."))
     return clean(*support) if support else None
 
 
@@ -89,7 +91,7 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         confidence=profile.thresholds["log_mixed_sockets_confidence" if over else "log_sockets_confidence"],
         impact_ms=0.0,
         impact_method=NO_COST,
-        details=(*reasons, *_path(profile, log)),
+        details=tuple(reasons),
         disproved_by="the hosts have no faster network than the one that the sockets use",
         signals=("NET/Socket in the log",),
     )

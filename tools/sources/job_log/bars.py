@@ -28,6 +28,7 @@ OTHER = re.compile(
     r"|compil|warm|cache|writ|read|pars",
     re.I,
 )
+GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
 LEAST_WHOLE_S = 3 * LEAST_PART_S  # of a bar: shorter ones give rates only
@@ -57,7 +58,8 @@ def bar_point(text: str) -> BarPoint | None:
     seconds = None
     if elapsed:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
-    return BarPoint(found["name"].strip(), int(done), int(total), seconds, step_ms)
+    name = found["name"].strip() or (GENERATION if GENERATION in text else "")
+    return BarPoint(name, int(done), int(total), seconds, step_ms)
 
 
 @dataclass

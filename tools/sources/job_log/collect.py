@@ -35,11 +35,12 @@ from tools.sources.job_log.tables import (
     csv_table,
     flat_timers,
     key_averages,
+    verl_timers,
 )
 
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
-LONGEST_TEXT = 4096  # characters of a line in which records are looked for; an interleaved line may hold two
+LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
 MOST_RANKS = 1 << 17
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
@@ -192,6 +193,8 @@ class Collector:
             stamp = line.stamp or stamp_within(text)
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step
+        if found.grammar == "verl":
+            self._timed(stream, verl_timers(line.number, text))
 
     def _stream(self, line: Line) -> StreamRows:
         key = (NO_RANK if line.rank is None else line.rank, line.pod)

@@ -60,6 +60,19 @@ def nemo(text: str) -> StepLine | None:
     return StepLine("NeMo", at, in_ms(time[1], "s"))
 
 
+VERL_STEP = re.compile(r"\bstep:(\d{1,15}) - ")
+VERL_TIME = re.compile(rf" timing_s/step:({NUMBER})")
+VERL_RATE = re.compile(rf" perf/throughput:({NUMBER})")
+
+
+def verl(text: str) -> StepLine | None:
+    """verl: ``step:1 - actor/entropy:0.4 - timing_s/gen:20.1 - ... - timing_s/step:36.7 - ...``, all in one line."""
+    step, time, rate = (each.search(text) for each in (VERL_STEP, VERL_TIME, VERL_RATE))
+    if step is None or time is None:
+        return None
+    return StepLine("verl", int(step[1]), in_ms(time[1], "s"), tokens_per_s=number(rate[1]) if rate else None)
+
+
 MINDFORMERS = re.compile(rf"step:\[\s*(\d+)/\s*\d+\].*?per_step_time:\s*({NUMBER})\s*ms")
 MINDFORMERS_EPOCH = re.compile(r"Epoch:\[\s*(\d+)/")
 MINDFORMERS_SCALE = re.compile(rf"loss_scale:\s*({NUMBER})")

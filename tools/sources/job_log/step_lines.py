@@ -7,7 +7,8 @@ from collections.abc import Callable
 from tools.sources.job_log import framework_lines, generic_lines
 from tools.sources.job_log.step_figures import StepLine
 
-LONGEST = 2048  # characters of a step line; longer ones are other text
+LONGEST = 2048  # characters of a step line; longer ones are other text, but for a grammar that names all its metrics
+VERL = "timing_s/step:"
 Grammar = Callable[[str], StepLine | None]
 
 GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
@@ -27,6 +28,8 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
 
 def step_line(text: str) -> StepLine | None:
     """The figures of a line that reports a training step; None where it is another line."""
+    if VERL in text:
+        return framework_lines.verl(text)
     if len(text) > LONGEST:
         return None
     for marks, grammar in GRAMMARS:

@@ -135,6 +135,15 @@ def flat_timers(number_of_line: int, text: str) -> list[Timer]:
     return timers
 
 
+VERL_TIMER = re.compile(rf" timing_s/(\w{{1,40}}):({NUMBER})")
+
+
+def verl_timers(number_of_line: int, text: str) -> list[Timer]:
+    """``timing_s/gen:20.1 - timing_s/update_actor:9.5`` of verl: parts of its step in seconds."""
+    times = ((name, in_ms(value, "s")) for name, value in VERL_TIMER.findall(text) if name != "step")
+    return [Timer(name, time_ms, time_ms, number_of_line) for name, time_ms in times if time_ms is not None]
+
+
 @dataclass
 class TimerTable:
     """Rows of ``(min, max) time across ranks (ms):`` and of ``times across ranks (ms):`` with a line for each rank."""

@@ -135,3 +135,12 @@ def test_a_bar_of_an_evaluation_between_does_not_break_that_of_the_training(tmp_
     log = read(tmp_path, "\n".join([*training[:5], *evaluation, *training[5:], *evaluation]) + "\n")
     assert log.steps["step"].tolist() == list(range(1, 9))
     assert log.steps["wall_ms"].tolist() == [30_000.0] * 8
+
+
+def test_a_bar_behind_which_text_is_generated_is_no_training(tmp_path: Path) -> None:
+    said = "Setting `pad_token_id` to `eos_token_id`:128001 for open-end generation."
+    path = tmp_path / "output.log"
+    bars = (f" {at}%|#| {at}/50 [0{at * 2 // 60}:{at * 2 % 60:02d}<00:34,  2.13s/it]{said}" for at in range(50))
+    path.write_text("\n".join(bars))
+    found = read_job_log(path).log
+    assert found is None or found.steps.empty

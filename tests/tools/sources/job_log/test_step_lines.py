@@ -34,6 +34,8 @@ from tools.sources.job_log.step_lines import step_line
             16030.6,
         ),
         ("step 2/25, loss: 15.751992, per_step_time: 577ms, overflow cond: False, loss_scale: 1.0", 2, 577.0),
+        ("(TaskRunner pid=9) step:4 - actor/entropy:0.3 - timing_s/gen:20.1 - timing_s/step:36.7 - x:1", 4, 36700.0),
+        ("step:0 - val-aux/aime/reward/mean@30:np.float64(0.0098) - val-core/x:1", None, None),
         ("iter 340: loss 5.4983, time 33785.52ms, mfu 0.96%", 340, 33785.52),
         ("step 00004/21400 (0.02%) | loss: 9.1 | dt: 989.44ms | tok/sec: 529,882 | mfu: 74.13", 4, 989.44),
         ("12:01:02 INFO train: step=7 loss=0.73 step_time=298.9ms", 7, 298.9),
