@@ -153,6 +153,12 @@ class CaseRanker:
         other._weights = weights
         return other
 
+    def reading(self, reader: CauseReader) -> CaseRanker:
+        """The same cases with another reader of questions."""
+        other = copy(self)
+        other._reader = reader
+        return other
+
     def answer(self, query: CaseQuery, limit: int, without: Collection[str] = ()) -> Recall:
         """The most similar cases, at most ``limit``, or why there are none."""
         question = read_question(query.words, self._vocabulary)

@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, load_cases
+from case_library.retrieval.asked import asked_lines
 from case_library.retrieval.external_embeddings import MiniLmEmbedding
 from evals.retrieval.asking import Library, ask_all
 from evals.retrieval.cost import measured, measured_enlarged
-from evals.retrieval.paraphrases import SETS, ask_set, load_paraphrases
+from evals.retrieval.paraphrases import SETS, ask_lines, ask_set, load_paraphrases
 from evals.retrieval.questions import load_questions
 from evals.retrieval.report import report
 
@@ -27,6 +28,7 @@ def main() -> None:
     library = Library(cases)
     asked = ask_all(library, questions)
     paraphrased = {name: ask_set(library, load_paraphrases(name)) for name in SETS}
+    paraphrased["lines, in folds"] = ask_lines(library, asked_lines())
     compared = ask_all(Library(cases, MiniLmEmbedding(args.minilm)), questions) if args.minilm else None
     timings = [measured(BUNDLED_CASES)]
     if args.large:

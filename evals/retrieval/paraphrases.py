@@ -1,4 +1,4 @@
-"""Questions about one case each, in other words than the case; some sets were used for tuning, one never was."""
+"""Questions in other words than the cases: about one case each, and the lines of what people ask, in folds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from statistics import fmean
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from case_library.retrieval.asked import NO_CAUSE, CauseReader
 from case_library.retrieval.fusion import Weights
 from case_library.retrieval.query import CaseQuery
 from case_library.retrieval.ranker import CaseRanker
@@ -46,12 +47,13 @@ class ParaphraseSet(BaseModel):
 class Paraphrased:
     """Shares of a set: with a case of the right cause in first place and among the first three, and the case itself.
 
-    ``outcomes`` are those of its questions, ``off_topic_abstained`` is a share of the questions that no case answers.
+    ``case_top`` is None where a question is about a cause and no single case. ``outcomes`` are those of its questions,
+    ``off_topic_abstained`` is a share of the questions that no case answers.
     """
 
     first: float
     top: float
-    case_top: float
+    case_top: float | None
     outcomes: Sequence[Outcome]
     off_topic_abstained: float
 
@@ -68,6 +70,46 @@ def ask_set(
     causes = {case.id: case.cause for case in library.cases}
     rankers = zip(ablations, library.without("", *ablations.values()), strict=True)
     return {name: _asked(ranker, asked, causes) for name, ranker in rankers}
+
+
+FOLDS = 5
+OF_LINES = ("all", "questions only", "without questions")
+
+
+def ask_lines(library: Library, asked: Mapping[str, Sequence[str]]) -> Mapping[str, Paraphrased]:
+    """The figures of lines by cause, those of each fold asked with a reader that was fitted on the others.
+
+    A fold is a stretch of each cause, so that lines of one language or mechanism are mostly in the same.
+    """
+    [base] = library.without("", Weights())
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in OF_LINES}
+    for fold in range(FOLDS):
+        others = {cause: [line for line, of in _folds(lines) if of != fold] for cause, lines in asked.items()}
+        ranker = base.reading(CauseReader.fit(others))
+        for name in OF_LINES:
+            weighed = ranker.weighed(ABLATIONS[name])
+            outcomes[name] += [
+                ask(weighed, CaseQuery(text=line), cause.replace(NO_CAUSE, ""))
+                for cause, lines in asked.items()
+                for line, of in _folds(lines)
+                if of == fold
+            ]
+    return {name: _of_lines(each) for name, each in outcomes.items()}
+
+
+def _folds(lines: Sequence[str]) -> list[tuple[str, int]]:
+    return [(line, place * FOLDS // len(lines)) for place, line in enumerate(lines)]
+
+
+def _of_lines(outcomes: Sequence[Outcome]) -> Paraphrased:
+    inside = [outcome for outcome in outcomes if outcome.cause]
+    return Paraphrased(
+        first=fmean(outcome.place == 1 for outcome in inside),
+        top=fmean(outcome.found for outcome in inside),
+        case_top=None,
+        outcomes=inside,
+        off_topic_abstained=fmean(outcome.abstained for outcome in outcomes if not outcome.cause),
+    )
 
 
 def _asked(ranker: CaseRanker, asked: ParaphraseSet, causes: Mapping[str, str]) -> Paraphrased:

@@ -131,7 +131,8 @@ def _paraphrases(sets: Mapping[str, Mapping[str, Paraphrased]]) -> Iterator[Row]
     for name, by_ablation in sets.items():
         for ablation, got in by_ablation.items():
             figures = found(got.outcomes)
-            shares = (f"{figures.abstained:.0%}", figures.forced, got.case_top, got.off_topic_abstained)
+            itself = "-" if got.case_top is None else got.case_top
+            shares = (f"{figures.abstained:.0%}", figures.forced, itself, got.off_topic_abstained)
             low, high = interval(got.top, len(got.outcomes))
             yield name, ablation, got.first, got.top, f"{low:.2f} to {high:.2f}", figures.reciprocal, *shares
 
