@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.synthetic import RankBuilder
+from tests.synthetic import profile_of as traced_profile
+from tests.tools.analyzers.computation_runs import SGEMM
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.utilisation import outputs
 from tools.analyzers.registry import check_of
@@ -70,6 +74,23 @@ def test_with_steps_a_lowered_clock_has_a_saving(tmp_path: Path) -> None:
         (12.5, 0.0, 25.0)
     )
     assert ranking(profile).causes[0].finding.cause == "slow_device"
+
+
+def test_what_traces_show_of_a_slow_device_is_not_counted_again(tmp_path: Path) -> None:
+    """Rank 1's kernels take 15 % longer by the traces: what its lower clock costs is in that already."""
+    ranks = [RankBuilder(number) for number in range(3)]
+    for rank in ranks:
+        for call in range(5):
+            rank.kernel(SGEMM, 200 * call, 115 if rank is ranks[1] else 100, blocks=800, threads=256)
+        rank.step(0, 0, 1000)
+    traced, sampled = traced_profile(*ranks), profile_of(tmp_path, rows(GOOD, HOT, GOOD))
+    both = Profile(replace(traced.run, counters=sampled.run.counters))
+    (finding,) = answer(both, "computation.clocks").findings
+    assert (finding.saving, finding.impact_ms) == (None, 0.0)
+    assert answer(both, "computation.slow_device").findings
+    alone = Profile(replace(traced.run.select([0]), counters=sampled.run.counters))
+    (priced,) = answer(alone, "computation.clocks").findings
+    assert priced.saving is not None
 
 
 def test_a_clock_below_that_of_the_others_is_found_without_reasons(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tools.analyzers.computation.rank_speed import slow_device
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
@@ -129,9 +130,13 @@ def _slowdown(profile: Profile, name: str, below_pct: float) -> float:
 
 
 def _saving(profile: Profile, name: str, below_pct: float) -> Saving | None:
-    """What the clock may cost: that share of the time in which kernels run, at most; None without steps."""
+    """What the clock may cost: that share of the time in which kernels run, at most; None without steps, and where
+    traces show already what a slower device costs."""
     busy = measured(profile, "device_counter_pct", counter="device_busy_pct", device=name, statistic="mean")
     if not profile.measured or busy is None or below_pct <= 0.0:
+        return None
+    traced = slow_device.once(profile) if profile.traced else None
+    if traced is not None and traced.findings:
         return None
     step_ms = profile.mean_step_ms
     most = step_ms * busy.value / 100.0 * below_pct / 100.0

@@ -110,7 +110,7 @@ class Sysstat:
         self.head_s, rest = _after_clock(text)
         columns = tuple(rest.lstrip("# ").removeprefix("Time ").split())
         table = _table(columns)
-        if table is None:
+        if table is None or (not table and self.head_s is None):
             return False
         self.at = at
         self._head(columns, table)

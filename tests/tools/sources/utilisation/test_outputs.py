@@ -227,6 +227,7 @@ def test_a_log_that_holds_a_table_is_read_as_both(tmp_path: Path) -> None:
     [
         "step,loss,power\n1,2.5,3\n2,2.4,3\n",
         "name,temperature\nwater,20\n",
+        " * of processes that are blocked\n *   0   the default, two words\n 1 of 2 blocked\n 0 0 0 0 0 0\n",
         "GPU memory is full: 71234MiB / 81920MiB\n",
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
         "",
