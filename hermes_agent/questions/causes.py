@@ -195,6 +195,8 @@ def _lead(subject: Subject, kinds: set[Kind]) -> str:
         return f"{title} has a part in it."
     if "minor" in kinds:
         return f"{title} has a part in it, but a small one."
+    if "unpriced" in kinds:
+        return f"{title} may have a part in it; what it costs a step is not known without step times."
     if kinds == {"unwatched"}:
         return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
     if kinds & {"open", "absent", "unwatched"}:

@@ -101,8 +101,8 @@ def launch_queue(discussion: Discussion, question: Question) -> str:
 def how_busy(discussion: Discussion, question: Question) -> str:
     """Share of the step in which kernels run, and in which nothing runs, for each rank with a device; by samples where
     no trace was read."""
-    if not discussion.profile().traced and (sampled := check_of(discussion.profile(), "computation.device_use")):
-        return paragraph([discussion.say(each.template, *each.facts, names=each.names) for each in sampled.support])
+    if sampled := _sampled(discussion, "computation.device_use"):
+        return sampled
     views = discussion.profile().ranks
     ranks = [view.rank.rank for view in views if view.rank.has_device]
     ranks = [rank for rank in ranks if not question.ranks or rank in question.ranks]
@@ -119,6 +119,13 @@ def how_busy(discussion: Discussion, question: Question) -> str:
     return blocks([lead, bullets(rows), paragraph([rest, wording("busy")])])
 
 
+def _sampled(discussion: Discussion, name: str) -> str:
+    """What a check of sampled counters says where no trace was read; else empty."""
+    check = None if discussion.profile().traced else check_of(discussion.profile(), name)
+    support = () if check is None else check.support
+    return paragraph([discussion.say(each.template, *each.facts, names=each.names) for each in support])
+
+
 def which_limit(discussion: Discussion, question: Question) -> str:
     """How busy the device is, and why it is idle; on a run without one a sentence that there is none."""
     if not discussion.profile().run.has_device:
@@ -130,6 +137,8 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
+    if not peaks and (sampled := _sampled(discussion, "memory.device_samples")):
+        return sampled
     if not peaks and not profile.traced and profile.run.job_log is not None:
         return paragraph([wording("memory_in_output"), _no_oom(question)])
     if not peaks:

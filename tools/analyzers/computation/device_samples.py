@@ -295,6 +295,7 @@ def _runs_dry(profile: Profile, name: str, device: DeviceReadings) -> list[Sente
 
 @check(
     *("memory.device_samples", "Device memory by samples", "Is device memory nearly full, or shared?"),
+    causes=("memory_pressure",),
     from_records="samples",
 )
 def device_memory(profile: Profile) -> Check | None:

@@ -1,0 +1,36 @@
+"""Questions to samples of devices and machines alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.questions.intents import reply
+from tests.hermes_agent.questions.discussed import discuss, unsupported
+from tests.tools.analyzers.test_samples import GOOD, HOT, profile_of, rows
+from tests.tools.sources.utilisation import outputs
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "said"),
+    [
+        (rows(GOOD, HOT), "is a GPU throttling?", "No step was measured, so what it costs is not known."),
+        (rows(GOOD, HOT), "is a GPU throttling?", "Device 1 lowers its clock for heat in 100 %"),
+        (outputs.TABLE, "What is the GPU utilization in percent?", "on device 1, in 97.0 %"),
+        (outputs.TABLE, "peak memory?", "Device 0 holds 69.6 GiB"),
+        (outputs.RDMA, "is the network losing packets?", "The network may have a part in it"),
+        (rows(GOOD, GOOD), "is a GPU throttling?", "Not assessable from these sources: a slow device."),
+    ],
+)
+def test_samples_answer_with_their_figures(tmp_path: Path, text: str, question: str, said: str) -> None:
+    discussion = discuss(profile_of(tmp_path, text))
+    found = reply(discussion, question)
+    assert unsupported(found.text, discussion) == []
+    assert said in found.text
+
+
+def test_without_a_known_cost_nothing_is_called_healthy(tmp_path: Path) -> None:
+    discussion = discuss(profile_of(tmp_path, rows(GOOD, GOOD)))
+    assert discussion.diagnosis.verdict == "inconclusive"
+    assert "healthy" not in reply(discussion, "is everything fine?").text.lower().replace("not healthy", "")
