@@ -230,6 +230,14 @@ def memory_snapshot() -> bytes:
     return pickle.dumps({"segments": [segment], "device_traces": [events], "allocator_settings": {}}, protocol=4)
 
 
+def collect_env() -> bytes:
+    """What collect_env prints of a host."""
+    return (
+        b"PyTorch version: 2.3.0+cu121\nIs debug build: False\nIs CUDA available: True\n"
+        b"GPU models and configuration:\nGPU 0: NVIDIA A100\n\nCPU(s):      128\n[pip3] numpy==1.26.4\n"
+    )
+
+
 def step_operations() -> bytes:
     """A table of the operations of two workers in two steps."""
     import pandas as pd

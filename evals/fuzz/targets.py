@@ -17,6 +17,7 @@ from evals.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
 from tools.sources.ascend.source import ASCEND_TABLES
+from tools.sources.collect_env.source import COLLECT_ENV
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import packed
 from tools.sources.flight_recorder.source import FLIGHT_RECORDER
@@ -188,6 +189,7 @@ TARGETS = (
     Target("py-spy stacks", "stacks.json", seeds.stacks, "text", _records(PY_SPY), 0.01),
     Target("inspector", "node-pid1.log", seeds.inspector_lines, "text", _records(NCCL_INSPECTOR), 0.004),
     Target("ras", "ras.json", seeds.ras_answers, "text", _records(NCCL_RAS), 0.004),
+    Target("collect_env", "c.txt", lambda: [seeds.collect_env()], "text", _records(COLLECT_ENV), 0.02),
     Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
     Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),

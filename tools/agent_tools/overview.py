@@ -92,7 +92,7 @@ def _settings(profile: Profile) -> list[SettingRow]:
     for rank, variables in sorted(settings(profile).items()):
         rows += [
             _row(rank, name, value, "environment")
-            for name, value in sorted({**profile.run.variables, **variables}.items())
+            for name, value in sorted({**_facts(profile), **profile.run.variables, **variables}.items())
         ]
     for each in profile.run.ranks:
         known = {name: value for name, value in sorted(each.metadata.items()) if not VARIABLE.fullmatch(name)}
@@ -110,6 +110,11 @@ def _settings(profile: Profile) -> list[SettingRow]:
         }
         rows += [_row(rank, name, str(value), "monitor") for name, value in found.items() if value is not None]
     return rows
+
+
+def _facts(profile: Profile) -> dict[str, str]:
+    """Versions and limits of the first recorded environment."""
+    return dict(profile.run.environments[0].facts) if profile.run.environments else {}
 
 
 def _row(rank: int, name: str, value: str, origin: str) -> SettingRow:

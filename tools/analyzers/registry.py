@@ -35,6 +35,7 @@ from tools.analyzers.cpu import (
     dispatch,
     environment,
     held_up,
+    host_environment,
     host_pauses,
     machine_samples,
     pauses,
@@ -93,7 +94,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (output_warnings.flushes, output_tables.timers, output_tables.operator_table, output_tables.operations),
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
     (operations.operation_times,),
-    (sampled_stacks.sampled_stacks, snapshots.allocator_snapshot),
+    (sampled_stacks.sampled_stacks, snapshots.allocator_snapshot, host_environment.host_environment),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
     (machine_samples.processors, machine_samples.disks, network_samples.network),
@@ -104,7 +105,7 @@ BY_NAME = {spec.name: spec for spec in CHECKS}
 OF_RECORDS = (MONITOR_FORMAT, STEP_LOG_FORMAT)
 UNWATCHED = (
     "offload_stall",
-    "power_governor",
+    "power_governor",  # by a recorded environment alone, and then only found
 )  # mechanisms that the checks of their cause do not cover
 
 

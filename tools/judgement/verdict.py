@@ -256,6 +256,9 @@ def _without_steps(profile: Profile) -> Judgement:
     if run.snapshots:
         why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
         return Judgement("inconclusive", why, capture_of(profile))
+    if run.job_log is None and run.ascend is None and run.environments:
+        why = "versions and settings of a host do not show what a step loses"
+        return Judgement("inconclusive", why, capture_of(profile))
     if run.job_log is None:
         return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
     return Judgement("inconclusive", "no trace was read, and the job's output holds no series of steps", STEP_LINES)

@@ -45,6 +45,7 @@ from tools.metrics.recorded import (
     collective_lines,
     collector,
     counters,
+    environment,
     host_stacks,
     job_log,
     job_tables,
@@ -123,6 +124,7 @@ MODULES = (
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
+    *(environment,),
     *(ascend, collective_calls, collector, job_log, job_tables, operations, own_time, samples, saves, series),
 )
 

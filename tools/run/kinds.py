@@ -32,6 +32,7 @@ INSPECTOR_FORMAT = "NCCL Inspector"
 RAS_FORMAT = "NCCL RAS"
 STACKS_FORMAT = "py-spy stacks"
 SNAPSHOT_FORMAT = "memory snapshot"
+COLLECT_ENV_FORMAT = "collect_env"
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

@@ -13,10 +13,12 @@ from tools.errors import CutError, UsageError
 from tools.run.ascend import AscendTables
 from tools.run.collective_records import CollectiveRecords
 from tools.run.counters import CounterRecords
+from tools.run.environment import HostEnvironment
 from tools.run.events import EventTable
 from tools.run.host_stacks import HostStacks
 from tools.run.job_log import JobLog
 from tools.run.kinds import ASCEND_FORMAT as ASCEND_FORMAT
+from tools.run.kinds import COLLECT_ENV_FORMAT as COLLECT_ENV_FORMAT
 from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
 from tools.run.kinds import JOB_LOG_FORMAT as JOB_LOG_FORMAT
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
@@ -170,6 +172,7 @@ class Run:
     operations: StepOperations | None = None  # of a straggler study's table
     host_stacks: HostStacks | None = None  # of py-spy
     snapshots: tuple[MemorySnapshot, ...] = ()  # of PyTorch's allocator
+    environments: tuple[HostEnvironment, ...] = ()  # of env.json and collect_env
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tools.run.ascend import AscendTables
     from tools.run.collective_records import CollectiveRecords
     from tools.run.counters import CounterRecords
+    from tools.run.environment import HostEnvironment
     from tools.run.host_stacks import HostStacks
     from tools.run.job_log import JobLog
     from tools.run.memory_snapshots import MemorySnapshot
@@ -67,6 +68,7 @@ class Contribution:
     collectives: CollectiveRecords | None = None
     host_stacks: HostStacks | None = None
     snapshots: tuple[MemorySnapshot, ...] = ()
+    environments: tuple[HostEnvironment, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
@@ -83,6 +85,7 @@ class Contribution:
             collectives=joined_collectives(self.collectives, other.collectives),
             host_stacks=_joined_stacks(self.host_stacks, other.host_stacks),
             snapshots=(*self.snapshots, *other.snapshots),
+            environments=(*self.environments, *other.environments),
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),

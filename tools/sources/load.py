@@ -151,6 +151,7 @@ def _run(
         collectives=records.collectives,
         host_stacks=records.host_stacks,
         snapshots=records.snapshots,
+        environments=records.environments,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
@@ -172,6 +173,7 @@ def _untraced(
         read.collectives,
         read.host_stacks,
         read.snapshots or None,
+        read.environments or None,
     )
     if all(each is None for each in parts):
         reasons = [_reason(source) for source in read.sources if source.note] or read.notes
@@ -202,6 +204,7 @@ def _untraced(
         collectives=read.collectives,
         host_stacks=read.host_stacks,
         snapshots=read.snapshots,
+        environments=read.environments,
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )

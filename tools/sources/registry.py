@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.sources.ascend.source import ASCEND_DATABASE, ASCEND_TABLES
+from tools.sources.collect_env.source import COLLECT_ENV
 from tools.sources.decompress import Readable, beginning, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.flight_recorder.source import FLIGHT_RECORDER
@@ -27,6 +28,7 @@ RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
     *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
+    *(COLLECT_ENV,),
 )
 START_BYTES = 64
 

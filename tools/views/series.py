@@ -175,6 +175,7 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
         run.collectives,
         run.host_stacks,
         run.snapshots or None,
+        run.environments or None,
     )
     other = any(each is not None for each in parts)
     if not run.ranks and not run.cut and not other and series_of(run) is None:
