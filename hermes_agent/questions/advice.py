@@ -264,7 +264,8 @@ def _gain(discussion: Discussion, cause: CauseRecord) -> str:
     items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key and item.text]
     name, impact = f"{cause_title(*key)}{where}", discussion.impact(cause)
     cost = f"{capital(name)} {costs(*key)} {cited(impact)} per step" if impact else ""
-    cost += ", not counting what the causes ranked above it take." if cost else ""
+    first = discussion.diagnosis.causes[:1] == [cause]
+    cost += f"{'' if first else ', not counting what the causes ranked above it take'}." if cost else ""
     # The same cause may be listed for several ranks: the prediction that was measured for these.
     predicted = {item.text: discussion.evidence[item.evidence[0]].arguments for item in items if item.evidence}
     unknown = f"What a step would take without {name} cannot be replayed from this recording."

@@ -48,7 +48,8 @@ def _item(item: Item, name: str) -> list[str]:
             return [f"- {mark} `{item.title}`{item.text}"]
     if not item.title:
         return [f"- {item.text}"]
-    head = f"{mark} **{item.title}**" if mark.endswith(".") else f"- **{mark} {item.title}**"
+    title = item.title if mark == "-" else f"{mark} {item.title}"
+    head = f"{mark} **{item.title}**" if mark.endswith(".") else f"- **{title}**"
     return [f"{head}{item.text}", *(f"   - {line}" for line in item.lines)]
 
 

@@ -121,7 +121,9 @@ class Controller:
                 return Opened(session, diagnosis, kept)
             except BaseException as error:
                 session.close()
-                if isinstance(error, HermesError) and not cancelled():
+                if cancelled():
+                    self.kept.memory.interrupted(kept, session.request)
+                elif isinstance(error, HermesError):
                     self.kept.memory.forget(kept)
                 raise
 

@@ -62,6 +62,7 @@ class Memory:
         self._store: Store | None = None
         self._problems: list[str] = []
         self._conversation = ""  # that runs are opened in
+        self._interrupted: list[tuple[Request, str]] = []  # sessions whose diagnosis a person stopped
 
     @property
     def kept(self) -> bool:
@@ -69,9 +70,16 @@ class Memory:
         return self._opener is not None
 
     def begin(self, request: Request, title: str) -> str:
-        """Keep a new session of the present conversation; return its id, "" where it cannot be kept."""
+        """Keep a new session of the present conversation, or go on with one whose diagnosis was stopped.
+
+        Returns its id, "" where it cannot be kept.
+        """
         if self._opener is None:
             return ""
+        for place, (stopped, identifier) in enumerate(self._interrupted):
+            if stopped == request:
+                del self._interrupted[place]
+                return identifier
         try:
             identifier = self._opened().new(request, title, self._conversation)
         except InputError as error:
@@ -79,6 +87,11 @@ class Memory:
             return ""
         self._conversation = self._conversation or identifier
         return identifier
+
+    def interrupted(self, identifier: str, request: Request) -> None:
+        """Note a session whose diagnosis was stopped: it goes on when its run is opened again."""
+        if identifier:
+            self._interrupted.append((request, identifier))
 
     def forget(self, identifier: str) -> None:
         """Drop a session whose run could not be opened."""

@@ -124,7 +124,11 @@ class TableScreen(Overlay):
         """Open the record of the row."""
         event.stop()
         if self._identifiers:
-            self.post_message(PlainMessage.CitationOpened(self._identifiers[event.cursor_row], self._about))
+            self.choose(self._identifiers[event.cursor_row])
+
+    def choose(self, identifier: str) -> None:
+        """Open the record."""
+        self.post_message(PlainMessage.CitationOpened(identifier, self._about))
 
 
 class SessionScreen(TableScreen):
@@ -139,10 +143,9 @@ class SessionScreen(TableScreen):
     def __init__(self, view: TableView) -> None:
         super().__init__(view, "")
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Close the list and open the session of the row."""
-        event.stop()
-        self.post_message(self.Chosen(self._identifiers[event.cursor_row]))
+    def choose(self, identifier: str) -> None:
+        """Close the list and open the session."""
+        self.post_message(self.Chosen(identifier))
         self.dismiss()
 
 

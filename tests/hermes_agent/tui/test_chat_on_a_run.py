@@ -62,6 +62,7 @@ async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path
         await typed(pilot, f"/export {index_only / 'talk.md'}")
         written = (index_only / "talk.md").read_text()
         assert written.count("\n#### Causes, largest saving first\n") == 1
+        assert "\n- **phases**: " in written
         assert "> /compare @slow @fixed\n\n**From @slow to @fixed**\n\nThe average unprofiled step fell" in written
         assert "> /confirm A1 @fixed\n\n**A1 put to the test**\n\n" in written
         await typed(pilot, "/timeline", wait_s=60.0)

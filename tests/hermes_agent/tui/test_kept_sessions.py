@@ -17,7 +17,7 @@ from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.screens import SessionScreen
 from hermes_agent.tui.work import Cancelled
-from tests.hermes_agent.tui.driving import SMALL, WIDE, idle, said, typed
+from tests.hermes_agent.tui.driving import SMALL, WIDE, idle, said, typed, until
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession, openings
 
 CALL = ToolCallRecord(handle="R1", name="find_events", arguments={"rank": 3}, seconds=0.4, size=31, rows=2)
@@ -47,6 +47,7 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
         assert str(again.screen.query_one(DataTable).get_row_at(0)[0]) == row.id
         await pilot.press("enter")
         await idle(pilot)
+        assert not again.query(".error")
         shown = said(again).partition("why ")[2]
         assert shown.startswith(before)
         assert again.query_one(AnswerMessage).cited == ("E2", "C1", "E2")
@@ -55,6 +56,23 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
         await typed(pilot, "and then?")
     assert [turn.question for turn in resumed.turns] == [f"why {HOSTILE}?", "and then?"]
     assert SessionStore(tmp_path).sessions()[0].turns == 2
+
+
+async def test_a_diagnosis_that_was_stopped_goes_on_in_its_session_when_the_run_is_opened_again(tmp_path: Path) -> None:
+    session = FakeSession(hold=True)
+    app = kept_chat(tmp_path / "cache", session)
+    async with app.run_test(size=SMALL) as pilot:
+        await until(session.half_way.is_set, pilot)
+        await pilot.press("escape")
+        await idle(pilot)
+        (stopped,) = SessionStore(tmp_path / "cache").sessions()
+        session.hold = False
+        await typed(pilot, f"/open {tmp_path}")
+        assert app.controller.runs.current.kept == stopped.id
+        await typed(pilot, f"/open {tmp_path}")
+        assert app.controller.runs.current.kept != stopped.id
+    (row,) = SessionStore(tmp_path / "cache").sessions()
+    assert (row.id, len(row.paths)) == (stopped.id, 2)
 
 
 async def test_resuming_an_unknown_session_and_a_damaged_file_are_one_sentence_each(tmp_path: Path) -> None:
