@@ -3,6 +3,7 @@
     python -m evals.agent.typed            # the questions that the code was written with
     python -m evals.agent.typed --held-out # a third of them, held out
     python -m evals.agent.typed --unseen   # a second held-out set, written by others
+    python -m evals.agent.typed --engineers  # a third one: a log next to traces, an Ascend folder, a job's output alone
 
 Right: every fact is a statement of the answer's beginning, and most of what stands there is about it. Wrong: another
 figure or rank. Missed: neither. Not understood: the program says so, which is never right.
@@ -34,6 +35,7 @@ from tools.documents import parse_yaml
 
 QUESTIONS = Path(__file__).with_name("typed_questions.yaml")
 UNSEEN = Path(__file__).with_name("unseen_questions.yaml")
+ENGINEERS = Path(__file__).with_name("engineers_questions.yaml")
 SHARED = Path(os.environ.get("HERMES_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
 LEAD = 6  # statements in which an answer has to stand, one more for each further fact
 LEAST_PRECISION = 1 / 3  # of the statements with a figure of the asked unit, and of the ranks that are named
@@ -242,11 +244,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Score typed questions answered without a model.")
     parser.add_argument("--held-out", action="store_true", help="the questions that the code was not written with")
     parser.add_argument("--unseen", action="store_true", help=f"the second held-out set, {UNSEEN.name}")
+    parser.add_argument("--engineers", action="store_true", help=f"the third set, {ENGINEERS.name}")
     parser.add_argument("--all", action="store_true", help="all questions of the first file")
     parser.add_argument("--answers", action="store_true", help="print the answers as well")
     args = parser.parse_args()
-    document = questions(UNSEEN if args.unseen else QUESTIONS)
-    everything = args.all or args.unseen
+    document = questions(ENGINEERS if args.engineers else UNSEEN if args.unseen else QUESTIONS)
+    everything = args.all or args.unseen or args.engineers
     chosen = [each for each in document.questions if everything or each.held_out == args.held_out]
     results, absent = ask_all(chosen, document.runs)
     if args.answers:

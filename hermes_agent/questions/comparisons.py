@@ -54,7 +54,7 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
     noun = between.removesuffix("s")
     whole = [discussion.measure("part_ms", part="wall", **_place(noun, each, rank)) for each in (a, b)]
     lead = discussion.say(f"{noun.capitalize()} {a} takes {{0}}, {noun} {b} takes {{1}}.", *whole)
-    own = _of_topic(discussion, question, noun, (a, b), rank)
+    own = _of_topic(discussion, question, noun, (a, b), rank) if by == "part" else ""
     if between == "steps" and rank is None and len(discussion.ranks) > 1:
         lead = f"As the mean over ranks: {lead}"
     what = "part of the step" if by == "part" else {"name": "kernel or operator", "stack": "line"}.get(by, by)

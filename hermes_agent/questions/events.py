@@ -189,7 +189,8 @@ def _note(note: str, modules: bool) -> str:
     if modules and label in ("Module", "Python line") and "recorded" in value:
         return f"{label}: none; it runs outside of those that were recorded."
     if "recorded" in value:
-        needs = wording("needs_shapes") if label == "Shapes" else "a recording with `with_stack=True`."
+        options = "`with_stack=True` and `with_modules=True`" if label == "Module" else "`with_stack=True`"
+        needs = wording("needs_shapes") if label == "Shapes" else f"a recording with {options}."
         return f"{label}: not recorded. What it needs: {needs}"
     if label == "Shapes":
         return f"Shapes: {quoted(' '.join(operator_and_shapes(value.strip('`'))))}"
