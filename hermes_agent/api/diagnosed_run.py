@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -57,9 +58,9 @@ def diagnose(
     cache_dir = chosen.cache_dir if cache else None
     request = Request(
         paths=_paths(runs, cache_dir),
-        baseline=_paths([baseline] if isinstance(baseline, str | os.PathLike) else baseline, cache_dir),
-        steps=steps,
-        ranks=tuple(ranks),
+        baseline=_paths(baseline if isinstance(baseline, list | tuple) else (baseline,), cache_dir),
+        steps=_first_and_last(steps),
+        ranks=_numbers(ranks, "ranks are the numbers of some, for example ranks=[0, 3]"),
         thresholds=chosen.thresholds,
         log_pattern=chosen.log_pattern or "",
         cache_dir=cache_dir,
@@ -73,10 +74,29 @@ def diagnose(
     return DiagnosedRun(session)
 
 
-def _paths(runs: Sequence[Where], cache_dir: Path | None) -> tuple[Path, ...]:
-    if not all(isinstance(run, str | os.PathLike) and os.fspath(run) for run in runs):
+def _first_and_last(steps: Sequence[int] | None) -> tuple[int, int] | None:
+    if steps is None:
+        return None
+    wrong = "steps are the first and the last one, for example steps=(10, 20)"
+    match _numbers(steps, wrong):
+        case (first, last):
+            return first, last
+    raise UsageError(wrong)
+
+
+def _numbers(given: object, wrong: str) -> tuple[int, ...]:
+    """Whole numbers of any kind (NumPy's as well) as int; UsageError with the sentence for anything else."""
+    numbers = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(each, Integral) for each in numbers):
+        raise UsageError(wrong)
+    return tuple(map(int, numbers))
+
+
+def _paths(runs: Sequence[object], cache_dir: Path | None) -> tuple[Path, ...]:
+    named = [os.fspath(run) for run in runs if isinstance(run, str | os.PathLike)]
+    if len(named) < len(runs) or not all(named):
         raise UsageError(f"a run is a path or a URL; {NOTHING}")
-    return tuple(local(place(os.fspath(run)), cache_dir) for run in runs)
+    return tuple(local(place(name), cache_dir) for name in named)
 
 
 class DiagnosedRun:

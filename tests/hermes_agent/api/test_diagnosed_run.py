@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import hermes_agent
@@ -138,6 +140,29 @@ def test_a_run_without_a_trace_has_its_recorded_steps_alone(tmp_path: Path, inde
 def test_diagnosing_nothing_is_one_clear_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name what to diagnose"):
         diagnose(*words, settings=Settings(cache_dir=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"steps": 5}, "steps are the first and the last one"),
+        ({"steps": (1, 2, 3)}, "steps are the first and the last one"),
+        ({"steps": "10:20"}, "steps are the first and the last one"),
+        ({"ranks": 0}, "ranks are the numbers of some"),
+        ({"ranks": ["0"]}, "ranks are the numbers of some"),
+        ({"baseline": 3}, "a run is a path or a URL"),
+    ],
+)
+def test_arguments_of_another_kind_are_one_clear_sentence(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        diagnose(demo_run(), settings=Settings(cache_dir=None), **arguments)
+
+
+def test_numbers_of_numpy_choose_steps_and_ranks(shared_cache: Path) -> None:
+    chosen = np.arange(40, 42), np.array([1])
+    with diagnose(demo_run(), settings=Settings(cache_dir=shared_cache), steps=chosen[0], ranks=chosen[1]) as d:  # type: ignore[arg-type]
+        assert d.diagnosis.run.steps == [40, 41]
+        assert d.diagnosis.run.ranks == [1]
 
 
 def test_what_is_no_run_is_refused_by_name(tmp_path: Path) -> None:
