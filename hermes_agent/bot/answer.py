@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from hermes_agent.bot.feedback import About, about
 from hermes_agent.bot.message import Button, Controls, Link, Links, Menu, Message, Paragraph, Part, Title
@@ -94,7 +95,11 @@ def comparison_of(found: RunComparison, before: str, after: str) -> Message:
 
 def record_of(shown: Shown) -> Message:
     """The record of an id, for evidence measured again and with its first rows."""
-    parts: list[Part] = [Paragraph("\n".join([f"**{shown.title}**", *shown.lines]))]
+    lines = [f"**{shown.title}**"]
+    for of_table, some in groupby(shown.lines, lambda line: " | " in line):
+        fence = ["```"] * of_table
+        lines += [*fence, *some, *fence]
+    parts: list[Part] = [Paragraph("\n".join(lines))]
     found = shown.table
     if found is not None and found.rows:
         rows = found.rows[:ROWS]

@@ -65,6 +65,7 @@ async def test_an_id_keeps_its_meaning_in_a_thread(tmp_path: Path, shared_cache:
     room = Room(tmp_path, shared_cache, desk=WithoutFiles)
     await room.ask("slow")
     row = await room.ask("show s1.40", "m1")
+    assert "```\nid | rank | step" in row  # its columns under each other
     figure, name = re.findall(r"whole step: (104 ms) \[(E\d+)\]", row)[0]
     room.threads.close()
     later = Room(tmp_path, shared_cache, asked=10)
