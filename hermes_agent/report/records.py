@@ -106,7 +106,14 @@ def source_record(source: Source) -> record.SourceRecord:
 def _hosts(run: Run) -> list[str]:
     """The hosts that the job's output and records of collectives name."""
     of_output = run.job_log.nccl.hosts if run.job_log else ()
-    return [*of_output, *(run.collectives.hosts if run.collectives else ())]
+    of_samples = run.counters.hosts if run.counters else ()
+    return [*of_output, *of_samples, *(run.collectives.hosts if run.collectives else ())]
+
+
+def _sampled(run: Run) -> set[str]:
+    """The models of devices that samples name, of a run without traces."""
+    sources = run.counters.sources if run.counters is not None and not run.ranks else ()
+    return {printable(model, LONGEST_NAME) for each in sources for _, model in each.devices}
 
 
 def run_record(run: Run) -> record.RunRecord:
@@ -118,7 +125,7 @@ def run_record(run: Run) -> record.RunRecord:
         cut_ranks=sorted({each.rank for each in run.cut}),
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
-        devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)}),
+        devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)} or _sampled(run)),
         hosts=_named([*(rank.host for rank in run.ranks), *_hosts(run)]),
         layout={
             "world_size": layout.world_size,

@@ -150,6 +150,12 @@ class CounterRecords:
     samples: pd.DataFrame
     sources: tuple[CounterSource, ...] = ()
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of machines that the samples hold."""
+        named = (*(each.host for each in self.sources), *map(str, self.samples["host"].unique()))
+        return tuple(dict.fromkeys(host for host in named if host))
+
 
 def samples_table(rows: Mapping[str, object]) -> pd.DataFrame:
     """A table of samples from columns of equal length (sequences or arrays); of ``SAMPLE_COLUMNS`` that are not given

@@ -34,3 +34,9 @@ def test_without_a_known_cost_nothing_is_called_healthy(tmp_path: Path) -> None:
     discussion = discuss(profile_of(tmp_path, rows(GOOD, GOOD)))
     assert discussion.diagnosis.verdict == "inconclusive"
     assert "healthy" not in reply(discussion, "is everything fine?").text.lower().replace("not healthy", "")
+
+
+def test_devices_and_hosts_of_samples_are_in_the_record(tmp_path: Path) -> None:
+    diagnosis = discuss(profile_of(tmp_path, outputs.QUERY + outputs.SAR)).diagnosis
+    assert diagnosis.run.devices == ["NVIDIA A100-SXM4-80GB"]
+    assert diagnosis.run.hosts == ["node7"]  # and so masked where names are

@@ -18,7 +18,7 @@ PRESSURE = re.compile(
 PRESSURE_FILE = re.compile(r".{0,20}?/proc/pressure/(cpu|io|memory)|.{0,20}?\b(?:cpu|io|memory)\.pressure\b")
 CGROUP_FILE = re.compile(r"\b(cpu|io|memory)\.pressure\b")
 NO_RESOURCE = "lines of pressure stall information do not say of what; print them with `grep . /proc/pressure/*`"
-RDMA = re.compile(r"link (?P<link>[a-z0-9_\-]{2,32}/\d{1,3}) (?P<rest>(?:[a-z0-9_]+ \d{1,20}\s*)+)\Z")
+RDMA = re.compile(r"link (?P<link>[a-z0-9_\-]{2,32}/\d{1,3}) (?P<rest>(?:[a-z0-9_]+ \d{1,20}(?: +|\Z))+)\Z")
 SYSFS = re.compile(
     r".{0,40}?/infiniband/([a-z0-9_\-]{2,32})/ports/(\d{1,3})/(?:hw_)?counters/([A-Za-z0-9_]+):(\d{1,20})\s*\Z"
 )

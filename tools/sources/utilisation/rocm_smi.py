@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from tools.sources.utilisation.readings import UNKNOWN, Moment, Readings, number
 
-CONCISE = re.compile(r"(?:GPU|Device)\b.*\b(?:Temp|AvgPwr|Power).*\bSCLK\b.*\bPerf\b")
+CONCISE = {"Temp", "SCLK", "MCLK", "Perf"}  # columns of every version
 ROW = re.compile(r" *(\d{1,4})\s+\S")
-TITLE = re.compile(r"=+ *ROCm System Management Interface *=+")
+TITLE = "ROCm System Management Interface"
 NAMED = re.compile(r"GPU\[(\d{1,4})\]\s*: (.{3,60}?): *(.{1,40})\Z")
 TEMPERATURE, POWER = re.compile(r"(\d{1,3}(?:\.\d)?)\s?°?[cC]\b"), re.compile(r"(\d{1,4}(?:\.\d{1,3})?)W\b")
 CLOCK, SHARE = re.compile(r"(\d{1,5})M[hH]z"), re.compile(r"(\d{1,3})%")
@@ -41,7 +41,7 @@ class RocmSmi:
 
     def begins(self, line: int, text: str, at: Moment) -> bool:
         """A title, the head of the concise table, or the first named value."""
-        if TITLE.search(text) or CONCISE.search(text):
+        if (TITLE in text and "=" in text) or _is_head(text):
             self.at = at
             self._head(text)
             return True
@@ -55,7 +55,7 @@ class RocmSmi:
         if match := NAMED.match(text):
             self._named(line, match)
             return True
-        if CONCISE.search(text):
+        if _is_head(text):
             self._head(text)
             return True
         if self.concise and (match := ROW.match(text)) and "%" in text:
@@ -64,7 +64,7 @@ class RocmSmi:
         return text.startswith("=") or not text.strip()
 
     def _head(self, text: str) -> None:
-        if CONCISE.search(text):
+        if _is_head(text):
             self.concise, self.shares = True, "VRAM%" in text and "GPU%" in text
 
     def _named(self, line: int, match: re.Match[str]) -> None:
@@ -95,3 +95,9 @@ class RocmSmi:
             self.seen = set()
         self.seen.add((device, counter))
         self.readings.add(counter, value, line, tick=self.tick, at=self.at, device=device)
+
+
+def _is_head(text: str) -> bool:
+    """Whether the line names the columns of the concise table."""
+    words = text.split(maxsplit=32)
+    return words[:1] in (["GPU"], ["Device"]) and set(words) >= CONCISE

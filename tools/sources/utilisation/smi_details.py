@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tools.sources.utilisation.readings import UNKNOWN, Moment, Readings, moment, number
 from tools.sources.utilisation.smi_query import REASON_NAMES
 
-HEAD = re.compile(r"=+ *NVSMI LOG *=+")
+HEAD = "==NVSMI LOG=="
 DEVICE = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 LINE = re.compile(r"( *)(\S.{0,60}?) *: (.{0,200})\Z")
 SECTION = re.compile(r"( *)(\S[^:]{0,60})\Z")
@@ -48,14 +48,14 @@ class SmiDetails:
 
     def begins(self, line: int, text: str, at: Moment) -> bool:
         """The head of the listing."""
-        if not HEAD.search(text):
+        if HEAD not in text:
             return False
         self.tick, self.device, self.section, self.at = self.tick + 1, -1, "", at
         return True
 
     def takes(self, line: int, text: str) -> bool:
         """A device, a section or a value."""
-        if self.tick < 0 or HEAD.search(text):
+        if self.tick < 0 or HEAD in text:
             return False
         if not text.strip():
             return True

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from statistics import median
 
-from tools.sources.utilisation.readings import UNKNOWN, Moment, Readings, moment, number
+from tools.sources.utilisation.readings import LONGEST_PART, UNKNOWN, Moment, Readings, moment, number
 
 UNIT = re.compile(r"[\[(]([^\])]{0,16})[\])]")
 REASONS = {
@@ -122,9 +122,9 @@ class SmiQuery:
         self.seen.add(device)
         name = next((row[name].strip() for name in NAMES if name in row), "")
         if name and len(self.readings.devices) < 1024:
-            self.readings.devices.setdefault(device, name)
+            self.readings.devices.setdefault(device, name[:LONGEST_PART])
         if "driver_version" in row:
-            self.readings.driver = row["driver_version"].strip()
+            self.readings.driver = row["driver_version"].strip()[:LONGEST_PART]
         return device
 
     def _look_for_units(self, text: str) -> None:
