@@ -324,7 +324,13 @@ def job_log() -> bytes:
     table = "# out-of-place in-place\n 8388608 2097152 float sum -1 83.3 100.6 100.6 0 80.9 103.5 103.5 0\n"
     bar = "\r".join(f"{at}%| | {at}/9 [00:{at:02d}<00:00, 1.0s/it]" for at in range(9))
     hung = "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=SEND, Timeout(ms)=600000)"
-    return f"[rank0]: start\n{nccl}{steps}{bar}\n{table}# Avg bus bandwidth : 102.0\n{hung}\n".encode()
+    verl = "step:1 - x/y:1 - timing_s/gen:1.5 - timing_s/step:3.0\n" * 2
+    summary = (
+        "Comm. Op  Message Size  Count  Total Latency(ms)\nall_reduce\n  8.0 MB  2  6.5  3.2  1.0  1.0\n"
+        'train/step,perf/step_time (ms)\n1,2.5\n2,2.5\n{"_step": 1, "_timestamp": 1.7e9}\n'
+    )
+    tables = f"{table}# Avg bus bandwidth : 102.0\n{summary}{verl}"
+    return f"[rank0]: start\n{nccl}{steps}{bar}\n{tables}{hung}\n".encode()
 
 
 def environment() -> bytes:

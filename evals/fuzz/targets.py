@@ -22,7 +22,7 @@ from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import packed
 from tools.sources.flight_recorder.source import FLIGHT_RECORDER
 from tools.sources.formats import Anchor, FolderFiles, RecordFormat
-from tools.sources.job_log.source import JOB_LOG
+from tools.sources.job_log.source import JOB_LOG, job_log_by
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.parallel_decode import absorb
 from tools.sources.kineto.reader import read_trace
@@ -44,6 +44,7 @@ from tools.whatif.planners.registry import MODULES, planner
 Form = Literal["text", "binary", "packed"]
 SLICED = LoadOptions(workers=1, limits=Limits(slice_bytes=700))  # so that a small trace falls into several slices
 KEY = "fuzzed"
+GIVEN_LOG = job_log_by(r"iteration\s+(?P<step>\d+).*\(ms\): (?P<time_ms>[\d.]+)")
 STEP_FILE, EVENT_FILE = "monitor/rank0.steps", "monitor/rank0.events.jsonl"
 
 
@@ -177,6 +178,7 @@ TARGETS = (
     Target("step log", "steps_rank0.jsonl", lambda: [seeds.step_log()], "text", _records(STEP_LOG), 0.008),
     Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
     Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
+    Target("job log by a pattern", "train.log", lambda: [seeds.job_log()], "text", _records(GIVEN_LOG), 0.002),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
     Target("utilization samples", "smi.csv", seeds.counters, "text", _records(UTILISATION), 0.004),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),

@@ -318,3 +318,13 @@ def test_a_measured_bandwidth_stands_next_to_a_forced_setting_and_adapters_witho
     check = answer(profile_of(tmp_path, quiet), LIBRARY_LOG)
     assert (check.status, check.findings) == ("found", ())
     assert check.support[-1].template == "None of the connections over adapters uses GPUDirect RDMA."
+
+
+@pytest.mark.parametrize(("count", "status"), [(4, "clean"), (60, "found")])
+def test_steps_that_are_all_skipped_are_the_start_of_a_loss_scale_or_one_that_never_settles(
+    tmp_path: Path, count: int, status: str
+) -> None:
+    lines = megatron(*((step, 1000.0) for step in range(1, count + 1))).replace("iterations:   0", "iterations:   1")
+    check = answer(profile_of(tmp_path, lines), "computation.skipped_steps")
+    assert check.status == status
+    assert check.support[0].facts[0].value == 100.0

@@ -15,8 +15,12 @@ def skipped_steps(profile: Profile) -> Check | None:
     if profile.run.job_log is None:
         return None
     later, all_steps = (measured(profile, "skipped_steps_pct", settled=settled) for settled in (1, 0))
-    if later is None or all_steps is None:
+    if all_steps is None:
         return None
+    if later is None:
+        return clean(
+            say("{0} of the printed steps are skipped while the loss scale is lowered from its start.", all_steps)
+        )
     if later.value >= profile.thresholds["skipped_steps_pct"]:
         text = (
             "{0} of the later steps are skipped for overflow: their work is lost, and the loss scale does not settle."

@@ -16,6 +16,7 @@ from tools.run.model import JOB_LOG_FORMAT
 from tools.views.profile import Profile
 
 COMPUTE_TIMERS = ("forward-compute", "backward-compute")
+SETTLING_STEPS = 40  # a loss scale that starts at 2^32 is halved some 18 times, with a hysteresis of 2 in twice as many
 WARM_UP = 0.5  # of the printed steps: a loss scale that starts too high is lowered in them
 
 
@@ -154,13 +155,17 @@ def stated_tflops(profile: Profile) -> Measurement:
 
 @metric("%", "steps skipped for overflow", "How many steps are skipped because gradients overflow?")
 def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
-    """Skipped among the printed steps; with ``settled`` of the later half alone, once the loss scale has settled."""
+    """Skipped among the printed steps; with ``settled`` of the later half alone, once the loss scale has settled: not
+    before the first step that was not skipped, unless ``SETTLING_STEPS`` went by without one."""
     log = job_log(profile)
     table = log.steps[log.steps["skipped"].notna()]
-    if settled:
-        table = table.iloc[int(WARM_UP * len(table)) :]
     if table.empty:
         raise UsageError("the job's output does not say which steps were skipped")
+    if settled:
+        kept = np.flatnonzero((table["skipped"] < table["span"]).to_numpy())
+        if not len(kept) and table["span"].sum() < SETTLING_STEPS:
+            raise UsageError("every printed step was skipped while the loss scale was lowered from its start")
+        table = table.iloc[max(int(WARM_UP * len(table)), int(kept[0]) if len(kept) else 0) :]
     value = 100.0 * float(table["skipped"].sum()) / float(table["span"].sum())
     return of_lines(log, value, table, "skipped steps", tuple(map(int, table["step"])))
 
