@@ -10,6 +10,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from hermes_agent.evidence.cases import case_fields
+from hermes_agent.llm.redact import Redactor
+from hermes_agent.llm.sanitize import fence
 from hermes_agent.mcp_server.payload import cleaned
 from hermes_agent.mcp_server.tool import Call
 from tools.errors import UsageError
@@ -88,7 +90,7 @@ def _diagnosis(call: Call, run: str, *, markdown: bool) -> Content:
     with call.session(run, fresh=True) as (session, redactor):
         diagnosis = session.diagnosis
     if markdown:
-        return Content(str(cleaned(render_markdown(diagnosis), redactor)), MARKDOWN)
+        return Content(_as_data(render_markdown(diagnosis), f"diagnosis of {run}", redactor), MARKDOWN)
     record = cleaned(diagnosis.model_dump(mode="json", by_alias=True), redactor)
     return Content(json.dumps(record, indent=2), JSON)
 
@@ -100,7 +102,7 @@ def _evidence(call: Call, run: str, identifier: str) -> Content:
     if (table := shown.table) is not None:
         lines += [f"Rows, {len(table.rows)} of {table.total}:", " | ".join(table.columns)]
         lines += [" | ".join(row) for row in table.rows]
-    return Content(str(cleaned("\n".join(lines), redactor)), PLAIN)
+    return Content(_as_data("\n".join(lines), f"evidence of {run}", redactor), PLAIN)
 
 
 def _case(call: Call, identifier: str) -> Content:
@@ -110,7 +112,12 @@ def _case(call: Call, identifier: str) -> Content:
     case = cases[choice("case", identifier, cases)]
     fields = {"Cause": f"{case.cause}, family {case.family}", **case_fields(case)}
     text = "\n".join([f"{case.id}: {case.title}", *(f"{title}: {text}" for title, text in fields.items())])
-    return Content(str(cleaned(text)), PLAIN)
+    return Content(_as_data(text, "public case"), PLAIN)
+
+
+def _as_data(text: str, label: str, redactor: Redactor | None = None) -> str:
+    """A text of a run or a case between lines that mark it as data, whole: a client reads it at once."""
+    return fence(text if redactor is None else redactor.mask(text), label)
 
 
 def _cause(cause: str | None) -> Content:

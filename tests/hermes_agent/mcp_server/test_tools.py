@@ -221,7 +221,9 @@ async def test_resources_hold_the_diagnosis_its_evidence_cases_and_causes(runs: 
         record = json.loads(await read(f"hermes://runs/{run}/diagnosis"))
         assert record["schema"] == "hermes-dx/diagnosis/1"
         assert record["headline"] in (await read(f"hermes://runs/{run}/diagnosis.md")).replace("\n", " ")
-        assert "Measured again" in await read(f"hermes://runs/{run}/evidence/E1")
+        assert "Measured again" in (shown := await read(f"hermes://runs/{run}/evidence/E1"))
+        assert shown.startswith("[data ")
+        assert (await read(f"hermes://runs/{run}/diagnosis.md")).startswith("[data ")
         case = record["cases"][0]["case"]
         assert case in await read(f"hermes://cases/{case}")
         assert "slow_data_processing" in await read("hermes://causes")
