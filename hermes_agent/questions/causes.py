@@ -89,6 +89,7 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
         return none
     return blocks(
         [
+            _by_stacks(discussion, subject),
             paragraph([waits, _lead(subject, {each.kind for each in found}) if len(found) > 1 else ""]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
@@ -97,6 +98,14 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+def _by_stacks(discussion: Discussion, subject: Subject) -> str:
+    """Where the host is by sampled stacks, to a question about the host of a run without a trace; else empty."""
+    if "operator_dispatch" not in subject.causes or discussion.profile().traced:
+        return ""
+    checks = discussion.diagnosis.checks
+    return paragraph(each for check in checks if check.analyzer == "cpu.sampled_stacks" for each in check.text)
 
 
 def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:

@@ -120,9 +120,9 @@ def how_busy(discussion: Discussion, question: Question) -> str:
 
 
 def _sampled(discussion: Discussion, name: str) -> str:
-    """What a check of sampled counters says where no trace was read; else empty."""
+    """What a check of sampled counters or of a snapshot says where no trace was read; else empty."""
     check = None if discussion.profile().traced else check_of(discussion.profile(), name)
-    support = () if check is None else check.support
+    support = () if check is None else check.support or tuple(each for one in check.findings for each in one.details)
     return paragraph([discussion.say(each.template, *each.facts, names=each.names) for each in support])
 
 
@@ -137,8 +137,9 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
-    if not peaks and (sampled := _sampled(discussion, "memory.device_samples")):
-        return sampled
+    sampled = [_sampled(discussion, name) for name in ("memory.snapshot", "memory.device_samples")]
+    if not peaks and any(sampled):
+        return blocks(sampled)
     if not peaks and not profile.traced and profile.run.job_log is not None:
         return paragraph([wording("memory_in_output"), _no_oom(question)])
     if not peaks:

@@ -26,6 +26,7 @@ WORKLOADS = {
 VERSION = re.compile(r"\bversions?\b")
 VERSIONED = ("python", "torch")  # settings of the monitor that are versions by themselves
 NO_LIBRARY = ("schemaVersion",)
+VERSIONS = ("torch", "python", "cuda_build", "cuda_runtime", "rocm_build", "driver", "cudnn", "numpy", "triton")
 OPTIMIZER = "Optimizer.step#"
 LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
 
@@ -58,13 +59,27 @@ def settings(discussion: Discussion, question: Question) -> str:
 
 
 def _no_version(discussion: Discussion, library: str | None, rank: int | None) -> str:
-    """That a version was not recorded, and the versions that were."""
+    """The version by a record of the host, else that it was not recorded, and the versions that were."""
+    if stated := _by_environment(discussion, library):
+        return stated
     found = called(discussion, "environment", rank=rank, contains="version", limit=LISTED)
     known = dict.fromkeys(f"{quoted(row.name)} {row.value}" for row in found.rows
                           if isinstance(row, SettingRow) and row.name not in NO_LIBRARY)  # fmt: skip
     whose = f" of {'PyTorch' if library == 'TORCH' else library}" if library else ""
     there = f"Versions that were recorded: {listed(list(known))}." if known else ""
     return paragraph([f"The version{whose} was not recorded.", there, wording("needs_versions")])
+
+
+def _by_environment(discussion: Discussion, library: str | None) -> str:
+    """Versions that env.json or collect_env state, with the line."""
+    wanted = "" if library is None else library.casefold()
+    found = [
+        f"{quoted(name)} {quoted(value)} ({quoted(own.file)}{f', line {own.lines[name]}' if name in own.lines else ''})"
+        for own in discussion.profile().run.environments
+        for name, value in own.facts.items()
+        if wanted in name and (wanted or name in VERSIONS)
+    ]
+    return f"Recorded: {listed(found[:LISTED])}." if found else ""
 
 
 def flops(discussion: Discussion, question: Question) -> str:

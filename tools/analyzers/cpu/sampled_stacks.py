@@ -42,20 +42,33 @@ MEANINGS = (
 
 @check(
     *("cpu.sampled_stacks", "Host by sampled stacks", "Where is the training thread by sampled stacks?"),
-    causes=("slow_data_processing", "checkpoint_stall", "operator_compilation"),
     from_records="tables",
 )
 def sampled_stacks(profile: Profile) -> Check | None:
-    """The functions with most samples of each rank; where no trace shows more, what they stand for."""
+    """The functions with most samples of each rank, and a rank that is elsewhere than the others."""
     if profile.run.host_stacks is None:
         return None
     record = host_stacks(profile)
     if not record.ranks:
         return cannot_answer("no sampled thread is one of a training", NO_TRAINING_THREAD)
-    said = [_functions(profile, rank) for rank in record.ranks[:SHOWN_RANKS]]
-    said += _elsewhere(profile)
-    findings = [] if profile.traced else _findings(profile, said)
-    return found(*findings) if findings else symptom(*said)
+    return symptom(*(_functions(profile, rank) for rank in record.ranks[:SHOWN_RANKS]), *_elsewhere(profile))
+
+
+@check(
+    *(
+        "cpu.sampled_activity",
+        "Activities by sampled stacks",
+        "Does the host load data, save or compile by its stacks?",
+    ),
+    causes=("slow_data_processing", "checkpoint_stall", "operator_compilation"),
+    from_records="tables",
+)
+def sampled_activity(profile: Profile) -> Check | None:
+    """Much time in an activity, as a hypothesis where no trace shows more; too little of one rules nothing out."""
+    if profile.run.host_stacks is None or profile.traced:
+        return None
+    findings = _findings(profile, [_functions(profile, rank) for rank in host_stacks(profile).ranks[:SHOWN_RANKS]])
+    return found(*findings) if findings else None
 
 
 def _functions(profile: Profile, rank: int) -> Sentence:

@@ -51,8 +51,8 @@ def dump(pid: int, *frames: str) -> str:
     return "\n".join(lines)
 
 
-def answer(profile: Profile) -> Check:
-    found = check_of(profile, "cpu.sampled_stacks")
+def answer(profile: Profile, name: str = "cpu.sampled_stacks") -> Check:
+    found = check_of(profile, name)
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_shares_of_the_programs_own_functions_and_of_the_loader(tmp_path: Path) 
     assert measure(profile, "stack_samples", rank=3).value == 150.0
     assert measure(profile, "frame_share_pct", name=DATA[-1], rank=3).value == pytest.approx(60.0)
     assert measure(profile, "frame_share_pct", name=STEP[1], rank=3).value == pytest.approx(40.0)
-    (finding,) = answer(profile).findings
+    (finding,) = answer(profile, "cpu.sampled_activity").findings
     assert (finding.cause, finding.ranks, finding.confidence) == ("slow_data_processing", (3,), 0.45)
     assert finding.claim.facts[0].value == pytest.approx(60.0)
     record = profile.run.host_stacks
