@@ -32,4 +32,4 @@ def test_versions_with_the_line_that_states_them(tmp_path: Path) -> None:
     (tmp_path / "env.txt").write_text(TEXT)
     discussion = discuss(Profile(load_run([tmp_path / "env.txt"])))
     assert "`torch` `2.3.0+cu121` (`env.txt`, line 2)" in reply(discussion, "which PyTorch version?").text
-    assert "`driver` `535.104.05` (`env.txt`, line 15)" in reply(discussion, "which driver version?").text
+    assert "`driver` `535.104.05` (`env.txt`, line 16)" in reply(discussion, "which driver version?").text
