@@ -112,6 +112,12 @@ class Conversation(VerticalScroll, can_focus=False):
         title = sections.Section("Time per step, mean over steps", ())
         bars = SectionMessage(title, about, Picture(partial(stacked, means, known_ranks(diagnosis)), self._glyphs))
         rest = [SectionMessage(section, about) for view in sections.DETAILS for section in view(diagnosis)]
-        self.mount_all([first, bars, *rest])
+        self.mount_all([first, bars])
         self.follow(False)
-        self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)
+        self.call_after_refresh(self._add_details, first, bars, rest)
+
+    def _add_details(self, first: Widget, above: Widget, details: list[SectionMessage]) -> None:
+        """Show the rest in a drawing of its own: all at once held the keys up for 50 ms."""
+        self.mount_all(details, after=above)
+        if not self._follow:
+            self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)

@@ -20,7 +20,7 @@ from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
+    from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord, SourceRecord
     from hermes_agent.sessions.store import SessionRow
 
 NUMBER = re.compile(r"\d+")
@@ -118,9 +118,12 @@ def checks(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 def notes(diagnosis: Diagnosis) -> tuple[Section, ...]:
     """Return assumptions and exclusions; a note on several files is shown once, whatever its numbers."""
-    partial = [source for source in diagnosis.run.sources if source.note]
-    named = [each.note if each.note.startswith(each.path) else f"{each.path}: {each.note}" for each in partial]
-    split = [_without_path(line.rstrip("."), diagnosis) for line in (*diagnosis.notes, *named)]
+    split = [_without_path(line.rstrip("."), diagnosis) for line in diagnosis.notes]
+    said = set(split)
+    for source in diagnosis.run.sources:
+        file, text = _file_name(source), source.note.removeprefix(source.path).lstrip(": ").rstrip(".")
+        if text and not said.issuperset((file, part) for part in text.split("; ")):
+            split.append((file, text))
     whole = dict.fromkeys(text for file, text in split if not file)
     on_files: dict[str, tuple[str, dict[str, None]]] = {}  # by the words: ranks and sizes differ between files
     for file, text in split:
@@ -132,8 +135,15 @@ def notes(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 def _without_path(line: str, diagnosis: Diagnosis) -> tuple[str, str]:
     """The file that a note starts with, "" for none, and the rest of the note."""
-    path = next((source.path for source in diagnosis.run.sources if line.startswith(source.path)), "")
-    return path.rsplit("/", 1)[-1], line.removeprefix(path).lstrip(": ") if path else line
+    for source in diagnosis.run.sources:
+        for name in (source.path, f"{_file_name(source)}:"):
+            if line.startswith(name):
+                return _file_name(source), line.removeprefix(name).lstrip(": ")
+    return "", line
+
+
+def _file_name(source: SourceRecord) -> str:
+    return source.path.rsplit("/", 1)[-1]
 
 
 def _note(text: str, files: list[str]) -> str:

@@ -30,6 +30,15 @@ def test_a_note_about_the_run_is_told_once_and_different_ones_stay_apart() -> No
     assert section.paragraphs == ("- clocks are not aligned.", "- rank0.json: cut off after 3 steps.")
 
 
+def test_a_files_own_note_is_left_out_where_the_notes_of_the_run_have_all_of_it() -> None:
+    notes = ["rank0.json: it names no rank", "rank0.json: its times have no unit"]
+    both = source(0, "it names no rank; its times have no unit")
+    (section,) = sections.notes(with_notes([both], notes))
+    assert section.paragraphs == ("- rank0.json: it names no rank.", "- rank0.json: its times have no unit.")
+    (section,) = sections.notes(with_notes([both], notes[:1]))
+    assert section.paragraphs[1:] == ("- rank0.json: it names no rank; its times have no unit.",)
+
+
 def test_without_notes_nothing_is_said() -> None:
     assert sections.notes(with_notes([], [])) == ()
 
