@@ -17,6 +17,7 @@ BUSY_PCT = 50.0  # of the time some kernel ran: then the device was under load
 POWER_SHARE = 0.5  # of the limit, where utilization was not sampled
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
+SAME = ("device_memory_total_bytes", "device_clock_max_mhz")  # of devices of one model
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,12 @@ class CounterView:
             )
         return found
 
+    def peers(self, name: str) -> tuple[DeviceReadings, ...]:
+        """The other devices of the same model; where no model is stated, those of the same file and host that have the
+        same memory and highest clock as far as these were sampled."""
+        own = self.devices[name]
+        return tuple(each for other, each in self.devices.items() if other != name and _alike(own, each))
+
     def _model(self, file: int, device: int) -> str:
         return dict(self.records.sources[file].devices).get(device, "")
 
@@ -104,6 +111,16 @@ class CounterView:
             rise = float(np.where(steps < 0, values[1:], steps).sum())
             rows.append((file, host, device, part, values[0], rise, len(values), int(table["line"].iloc[-1])))
         return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line"])
+
+
+def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:
+    """Whether two devices can be compared."""
+    if one.model or other.model:
+        return one.model == other.model
+    if any(one.table[name].iloc[0] != other.table[name].iloc[0] for name in ("file", "host")):
+        return False
+    known = [name for name in SAME if one.has(name) and other.has(name)]
+    return all(one.table[name].max() == other.table[name].max() for name in known)
 
 
 def counter_view(profile: Profile) -> CounterView | None:

@@ -100,6 +100,32 @@ def test_a_clock_below_that_of_the_others_is_found_without_reasons(tmp_path: Pat
     assert [fact.value for fact in finding.claim.facts] == [1500.0, 1900.0]
 
 
+def test_only_devices_of_one_kind_and_load_are_compared(tmp_path: Path) -> None:
+    """Another highest clock is another model; another utilization another load."""
+    smaller = (100, 50, 250.0, 1300, 1400, "0x0")
+    assert answer(profile_of(tmp_path, rows(GOOD, GOOD, smaller)), "computation.clocks").status == "clean"
+    half = (60, 45, 250.0, 1500, 2000, "0x0")
+    assert answer(profile_of(tmp_path, rows(GOOD, GOOD, half)), "computation.clocks").findings == ()
+    (tmp_path / "b").write_text(rows((*GOOD[:3], 1000, 1000, "0x0")))
+    assert answer(profile_of(tmp_path, rows(GOOD)), "computation.clocks").findings == ()
+
+
+def test_devices_of_one_model_are_compared_over_machines(tmp_path: Path) -> None:
+    """Both files name the model; the second device runs at half the clock of the first."""
+    text = "index, name, utilization.gpu [%], clocks.sm [MHz]\n" + 8 * "0, NVIDIA H100, 100 %, 1900 MHz\n"
+    (tmp_path / "b").write_text(text.replace("1900", "950"))
+    (finding,) = answer(profile_of(tmp_path, text), "computation.clocks").findings
+    assert [fact.value for fact in finding.claim.facts] == [950.0, 1900.0]
+
+
+def test_a_lower_power_limit_explains_a_lower_clock(tmp_path: Path) -> None:
+    """300 instead of 700 W, and 1,500 instead of 1,900 MHz."""
+    reading = "0, 100 %, 1900 MHz, 700 W\n1, 100 %, 1500 MHz, 300 W\n2, 100 %, 1900 MHz, 700 W\n"
+    text = "index, utilization.gpu [%], clocks.sm [MHz], power.limit [W]\n" + 8 * reading
+    (finding,) = answer(profile_of(tmp_path, text), "computation.clocks").findings
+    assert finding.mechanism == "power_cap"
+
+
 def test_few_readings_make_no_sure_finding(tmp_path: Path) -> None:
     (finding,) = answer(profile_of(tmp_path, rows(GOOD, HOT, readings=2)), "computation.clocks").findings
     assert finding.confidence < 0.5

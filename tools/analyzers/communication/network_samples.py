@@ -14,8 +14,8 @@ COUNTED_AGAIN = 20.0  # fewer events happen on any network and show no rate
 NO_COST = "what it costs cannot be read from counters of the network"
 SURE_CAP = 0.7
 TWICE = (
-    "the same counters twice, a minute apart, while the training runs "
-    "(`rdma statistic`, `ethtool -S INTERFACE`, `nstat -az`)"
+    "the same counters twice into one file, a minute apart, while the training runs "
+    "(`rdma statistic >> counters.txt`, `ethtool -S INTERFACE >> counters.txt`, `nstat -az >> counters.txt`)"
 )
 ONCE = "the counters were read once: they count since the machine was started, not while the training ran"
 ADAPTER = ("rdma_retransmissions", "rdma_timeouts", "rdma_out_of_sequence")

@@ -93,7 +93,8 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
     """A device that lowers its clock for heat or by its hardware, or runs below the clocks of the others."""
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     peers = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, among="others")
-    below_pct = 0.0 if own is None or peers is None else 100.0 * (1.0 - own.value / max(peers.value, 1e-9))
+    alike = own is not None and peers is not None and _busy_alike(profile, name)
+    below_pct = 100.0 * (1.0 - own.value / max(peers.value, 1e-9)) if alike and own and peers else 0.0
     shares = {flag: measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)}
     flag = max(shares, key=lambda each: shares[each].value, default="")
     if flag and shares[flag].value >= OFTEN_PCT:
@@ -221,10 +222,15 @@ def _unused(profile: Profile, name: str) -> Sentence | None:
     return say(f"On device {name} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair)
 
 
+def _busy_alike(profile: Profile, name: str) -> bool:
+    """Whether kernels run as often on the device as on others of its model; False where that was not sampled."""
+    busy = _pair(profile, "pct", "device_busy_pct", name, 1)
+    return busy is not None and abs(busy[0].value - busy[1].value) <= LIKE_PCT
+
+
 def _apart(profile: Profile, name: str) -> list[Sentence]:
     """A device that is hotter or draws other power than the others while kernels run on all of them alike."""
-    busy = _pair(profile, "pct", "device_busy_pct", name, 1)
-    if busy is None or abs(busy[0].value - busy[1].value) > LIKE_PCT:
+    if not _busy_alike(profile, name):
         return []
     said: list[Sentence] = []
     hot, power = (_pair(profile, *each, name, 1) for each in (("c", "device_temperature_c"), ("w", "device_power_w")))

@@ -37,7 +37,7 @@ def readings(profile: Profile, device: str) -> DeviceReadings:
 def device_counter_pct(
     profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
 ) -> Measurement:
-    """Over the readings of one device, with ``loaded`` those under load; of the others the median of them."""
+    """Over the readings of one device, with ``loaded`` those under load; of ``others`` of its model the median."""
     return _level(profile, counter, "%", device, statistic, loaded, among)
 
 
@@ -83,10 +83,10 @@ def _level(
     if choice("among", among, AMONG) == "device":
         values, rows = _values(chosen, counter, loaded)
         return _of_rows(view, over_steps(values, statistic), rows, counter)
-    others = [each for name, each in view.devices.items() if name != device and each.has(counter)]
+    others = [each for each in view.peers(device) if each.has(counter)]
     kept = [each for each in others if len(_values(each, counter, loaded)[0])] if others else []
     if not kept:
-        raise UsageError(f"no other device has {COUNTERS[counter].label} in the samples")
+        raise UsageError(f"no other device like it has {COUNTERS[counter].label} in the samples")
     own = [over_steps(_values(each, counter, loaded)[0], statistic) for each in kept]
     rows = pd.concat([_values(each, counter, loaded)[1] for each in kept], ignore_index=True)
     return _of_rows(view, float(np.median(own)), rows, counter)
