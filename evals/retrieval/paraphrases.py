@@ -21,6 +21,7 @@ SETS = {
     "development": "case_paraphrases_seen.yaml",
     "unseen": "case_paraphrases.yaml",
     "later": "case_paraphrases_later.yaml",
+    "blind": "case_paraphrases_blind.yaml",
 }
 
 

@@ -40,8 +40,8 @@ def test_each_question_is_about_another_case_of_the_library(name: str, cases: li
     assert len(asked.off_topic) == 12
 
 
-def test_the_sets_share_no_case() -> None:
-    ids = [each.case for name in SETS for each in load_paraphrases(name).questions]
+def test_the_sets_of_one_hand_share_no_case() -> None:
+    ids = [each.case for name in SETS if name != "blind" for each in load_paraphrases(name).questions]
     assert len(set(ids)) == len(ids)
 
 
