@@ -130,6 +130,7 @@ FLIGHT_RECORDER = (
     "and `py-spy dump --pid PID` on the rank that is missing while it hangs"
 )
 STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` on these ranks while they hang"
+ALL_STACKS = "two answers of `ncclras -f json -v`, a minute apart, and `py-spy dump --pid PID` on each rank that waits"
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
@@ -280,7 +281,7 @@ def _of_collectives(profile: Profile) -> Judgement | None:
         why = "the flight recorder shows who is waited for, and its dumps do not show for how long"
         return Judgement("inconclusive", why, STACKS)
     why = "collectives have not ended, and the dumps of the flight recorder do not show which rank holds them up"
-    return Judgement("inconclusive", why, STACKS if found.entered or found.each_other else FLIGHT_RECORDER)
+    return Judgement("inconclusive", why, ALL_STACKS if found.entered or found.each_other else FLIGHT_RECORDER)
 
 
 def _of_ras(profile: Profile, records: RasRecords | None) -> Judgement | None:

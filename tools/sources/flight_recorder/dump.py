@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ LONGEST_NAME = 200
 AGAIN = "write the dumps again, of all ranks at the same moment"
 STATES = {"scheduled": CallState.SCHEDULED, "started": CallState.STARTED, "completed": CallState.COMPLETED}
 RANKS = re.compile(r"\[(?: ?\d{1,7},?)*\]\Z")
+BATCH = "coalesced"  # in the name of the call that closes a batch
 PEERS = re.compile(r"(?P<kind>send|recv) (?P<own>\d{1,7})(?:->|<-)(?P<other>\d{1,7})\Z")
 # Whose elements must be equal on all ranks. Of the other kinds NCCL allows different sizes, or a list of tensors.
 COMPARED = {
@@ -50,6 +51,7 @@ class Call:
     seen_ns: int
     timeout_ms: int
     p2p: bool
+    transfer: int  # counts the sends and receives of a group, those of one batch once
     sends: bool
     peer: int  # inside the group
     elements: int
@@ -91,7 +93,7 @@ def _dump(value: Mapping[str, Any]) -> Dump:
     groups = dict(_groups(value.get("pg_config")))
     entries = value.get("entries")
     found = entries[:MOST_CALLS] if isinstance(entries, list) else []
-    calls = tuple(call for row, each in enumerate(found) if (call := _call(row, each)) is not None)
+    calls = _with_batches([call for row, each in enumerate(found) if (call := _call(row, each)) is not None])
     status: dict[str, tuple[int, int]] = {}
     stated = value.get("pg_status")
     for name, each in list(stated.items())[:MOST_GROUPS] if isinstance(stated, dict) else ():
@@ -100,6 +102,23 @@ def _dump(value: Mapping[str, Any]) -> Dump:
             if last[0] is not None and last[1] is not None:
                 status[_text(name)] = (last[0], last[1])
     return Dump(calls, groups, status, _text(value.get("version")), len(found) - len(calls))
+
+
+def _with_batches(calls: list[Call]) -> tuple[Call, ...]:
+    """The calls of a batch (``batch_isend_irecv``, a coalescing manager) as far as the one that closes it.
+
+    PyTorch records the state of the closing call alone; the others stay scheduled for ever.
+    """
+    calls.sort(key=lambda each: each.record)
+    opened: dict[tuple[object, ...], list[int]] = {}
+    for place, call in enumerate(calls):
+        own = (call.group, call.p2p, call.transfer if call.p2p else call.sequence)
+        if BATCH not in call.operation:
+            opened.setdefault(own, []).append(place)
+            continue
+        for inside in opened.pop(own, ()):
+            calls[inside] = replace(calls[inside], state=call.state, seen_ns=max(calls[inside].seen_ns, call.seen_ns))
+    return tuple(calls)
 
 
 def _groups(value: object) -> list[tuple[str, FlightGroup]]:
@@ -139,6 +158,7 @@ def _call(row: int, entry: object) -> Call | None:
         max(created, *seen),
         _whole(entry.get("timeout_ms")) or 0,
         p2p,
+        _whole(entry.get("p2p_seq_id")) or 0,
         peers is not None and peers["kind"] == "send",
         NO_PEER if peers is None else int(peers["other"]),
         _elements(operation, entry),

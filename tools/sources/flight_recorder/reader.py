@@ -71,11 +71,11 @@ def read_flight_recorder(found: Sequence[FolderFiles], anchor: Anchor) -> Contri
 
 
 def rank_of(path: Path, dump: Dump) -> int:
-    """The rank that wrote the dump: no member says it, but it is in every group, and the file's name ends with it."""
+    """The rank that wrote the dump: the file's name ends with it, and a group has it; else the one that is in all."""
     members = [set(each.ranks) for each in dump.groups.values() if each.ranks]
     possible = set.intersection(*members) if members else set[int]()
     named = next((int(match[1]) for pattern in RANK_NAMES if (match := pattern.search(path.name))), None)
-    if named is not None and (named in possible or not members):
+    if named is not None and (not members or any(named in each for each in members)):
         return named
     if len(possible) == 1:
         return possible.pop()

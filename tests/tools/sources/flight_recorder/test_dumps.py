@@ -123,3 +123,22 @@ def test_a_file_that_only_begins_like_a_dump_is_named(tmp_path: Path) -> None:
     path.write_bytes(WHOLE[: len(WHOLE) // 2])
     with pytest.raises(InputError, match="_dump_0: is no plain dump of a flight recorder: it is cut or damaged"):
         load_run([path])
+
+
+def test_a_group_that_the_rank_is_not_in_does_not_hide_its_rank(tmp_path: Path) -> None:
+    records = records_of(write(tmp_path, {1: dump(done(2), {"0": range(4), "6": [2, 3]})}))
+    assert [each.rank for each in records.dumps] == [1]
+    assert [group.ranks for group in records.groups] == [(0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("state", ["completed", "started"])
+def test_calls_of_a_batch_are_as_far_as_the_call_that_closes_it(tmp_path: Path, state: str) -> None:
+    """PyTorch leaves a send and a receive of a batch scheduled; one that is alone is what it says."""
+    calls = [Made("send 0->1", "scheduled"), Made("send 1->0", "scheduled"), Made("recv 0<-1", "scheduled")]
+    value = dump([*calls, Made("coalesced", state)], {"0": range(2)})
+    entries = value["entries"]
+    assert isinstance(entries, list)
+    for each, number in zip(entries, (1, 2, 2, 2), strict=True):
+        each.update(p2p_seq_id=number, is_p2p=True)
+    records = records_of(write(tmp_path, {0: value}))
+    assert records.calls["state"].tolist() == [0, *[2 if state == "completed" else 1] * 3]
