@@ -26,11 +26,10 @@ def timers(profile: Profile) -> Check | None:
     if profile.run.job_log is None or profile.traced:
         return None
     try:
-        rows = step_timers(profile)
+        names = sorted(step_timers(profile))
     except UsageError:
         return None
     noted = profile.thresholds["noted_pct"]
-    names = sorted(set(rows["name"]))
     measured_shares = [(measure(profile, "timer_pct", name=name), name) for name in names]
     shares = sorted(measured_shares, key=lambda each: -each[0].value)
     largest = [each for each in shares if each[0].value >= noted][:SHOWN]

@@ -19,19 +19,24 @@ HOST, DEVICE = "self_cpu_time_total", "self_device_time_total"
 OPERATORS, COMMUNICATION = "torch.profiler", "DeepSpeed comms"
 
 
-def step_timers(profile: Profile) -> pd.DataFrame:
-    """Timers of the usual steps: their rows with ``wall_ms`` of the step; UsageError where there are none."""
+def step_timers(profile: Profile) -> dict[str, pd.DataFrame]:
+    """Timers of the usual steps by name: their rows with ``wall_ms`` of the step; UsageError where there are none."""
+    found = profile.memo("timers of the job", lambda: _step_timers(profile))
+    if not found:
+        raise UsageError("the job's output holds no timers of its usual steps")
+    return found
+
+
+def _step_timers(profile: Profile) -> dict[str, pd.DataFrame]:
     log = job_log(profile)
     if profile.series is None or log.timers.empty:
-        raise UsageError("the job's output holds no timers of its steps")
+        return {}
     usual = profile.series.usual[["rank", "step", "wall_ms"]]
     rows = log.timers.merge(usual, on=["rank", "step"])
     rows = rows[~rows["name"].str.contains(PER_MICRO_BATCH) & (rows["max_ms"] > 0)]
     steps = rows.groupby("name")["step"].nunique()
     rows = rows[rows["name"].isin(steps.index[steps >= max(TIMED * usual["step"].nunique(), 1)])]
-    if rows.empty:
-        raise UsageError("the job's output holds no timers of its usual steps")
-    return rows
+    return {str(name): own for name, own in rows.groupby("name")}
 
 
 @metric("%", "share of the step in the job's timer {name}", "How much of a step does a part take by the job's timers?")
@@ -40,7 +45,7 @@ def timer_pct(profile: Profile, name: str) -> Measurement:
     rows = _of_timer(profile, name)
     walls = rows.drop_duplicates(["rank", "step"])["wall_ms"]
     value = 100.0 * float(rows["max_ms"].mean()) / float(walls.mean())
-    return of_lines(job_log(profile), value, rows, "lines of the timer", tuple(sorted(set(rows["step"]))))
+    return of_lines(job_log(profile), value, rows, "lines of the timer")
 
 
 @metric("%", "spread over ranks of the job's timer {name}, of the step", "How far do ranks differ by the job's timers?")
@@ -49,12 +54,12 @@ def timer_spread_pct(profile: Profile, name: str) -> Measurement:
     rows = _of_timer(profile, name)
     walls = rows.drop_duplicates(["rank", "step"])["wall_ms"]
     value = 100.0 * float((rows["max_ms"] - rows["min_ms"]).mean()) / float(walls.mean())
-    return of_lines(job_log(profile), value, rows, "lines of the timer", tuple(sorted(set(rows["step"]))))
+    return of_lines(job_log(profile), value, rows, "lines of the timer")
 
 
 def _of_timer(profile: Profile, name: str) -> pd.DataFrame:
     rows = step_timers(profile)
-    return rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))]
+    return rows[choice("timer", name, sorted(rows))]
 
 
 def operators(log: JobLog) -> pd.DataFrame:
