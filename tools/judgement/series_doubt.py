@@ -27,6 +27,8 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
         return _data_doubted(profile, finding)
     if finding.cause not in OF_ONE_RANK or not finding.ranks or len(finding.ranks) == len(profile.ranks):
         return finding
+    if not set(finding.ranks) <= set(profile.run.rank_numbers):  # records of collectives name ranks without a trace
+        return finding
     traced = max(_traced_excess_pct(profile, rank) for rank in finding.ranks)
     facts = {rank: measured(profile, "own_excess_pct", rank=rank) for rank in finding.ranks}
     recorded = {rank: fact for rank, fact in facts.items() if fact is not None}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evals.fuzz.seeds import trace
 from tests.flight_dumps import Made, done, dump, write
 from tools.analyzers.registry import check_of
 from tools.findings import Check
@@ -104,3 +105,14 @@ def test_a_collective_that_all_have_entered_is_described_and_nobody_is_blamed(tm
     assert check.status == "found"
     assert check.findings == ()
     assert "runs on rank 0 and has not started on rank 1" in check.support[1].template
+
+
+def test_dumps_next_to_a_trace_of_another_rank_are_shown_and_cost_no_step(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").write_bytes(trace())
+    profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: [*done(5), WAITING], 2: done(5)}, 3)
+    assert profile.run.rank_numbers == (0,)
+    (finding,) = answer(profile).findings
+    assert finding.ranks == (2,)
+    assert [each.finding.ranks for each in ranking(profile).below if each.check == "communication.flight_recorder"] == [
+        (2,)
+    ]
