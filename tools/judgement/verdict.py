@@ -129,6 +129,7 @@ FLIGHT_RECORDER = (
     "the flight recorder of all ranks (`TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1`), "
     "and `py-spy dump --pid PID` on the rank that is missing while it hangs"
 )
+OWN_STACKS = "`py-spy dump --pid PID` on these ranks while they hang"
 STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` on these ranks while they hang"
 ALL_STACKS = "two answers of `ncclras -f json -v`, a minute apart, and `py-spy dump --pid PID` on each rank that waits"
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
@@ -276,7 +277,7 @@ def _of_collectives(profile: Profile) -> Judgement | None:
     if found.mismatches:
         return Judgement("problem", "the ranks of a group called different collectives, which never end")
     if found.holding_up and seen_to_last(profile):
-        return Judgement("problem", "a collective timed out, and the flight recorder shows who holds it up")
+        return Judgement("problem", "a collective timed out, and the flight recorder shows who holds it up", OWN_STACKS)
     if found.holding_up:
         why = "the flight recorder shows who is waited for, and its dumps do not show for how long"
         return Judgement("inconclusive", why, STACKS)
