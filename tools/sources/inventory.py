@@ -60,6 +60,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     traces: list[Path] = []
     notes: list[str] = []
     given: dict[str, list[Path]] = {}
+    others: list[tuple[int, Path, list[Path]]] = []  # where the note belongs, the folder, files that are no traces
     nested = [each for each in formats if each.nested and each.recognises is not None]
     rest, held = _record_folders(paths, formats)
     for path in rest:
@@ -75,11 +76,14 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
         found = _without_copies(found, notes)
         if len(found) > limits.files:
             notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
-        if other:
-            notes.append(_passed_over(path, other))
+        others.append((len(notes), path, other))
         traces += found[: limits.files]
     unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
     records = _records(rest, formats, given, held, notes)
+    known = {file for each in records for file in each.files}
+    for place, folder, other in reversed(others):
+        if unknown := [file for file in other if file not in known]:
+            notes.insert(place, _passed_over(folder, unknown))
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
             f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz "

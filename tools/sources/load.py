@@ -17,7 +17,7 @@ from tools.run.steps import find_steps
 from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
-from tools.sources.job_log.against_traces import conflicts
+from tools.sources.one_run import Account, Span, disagreements_of, of_one_run
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.ranks import (
     FileFacts,
@@ -133,15 +133,15 @@ def _run(
     used = _by_rank(part for part in parts if not part.rejected and part.file.digest in traces)
     whole = _by_rank(part for own in used.values() for part in own if not part.file.facts.cut)
     origin_ns, shifts = _common_axis(whole or used)
-    records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
+    read_records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
+    records = of_one_run(read_records, _traces(whole or used, layout, origin_ns))
     aligned = align([_rank(own, traces, shifts[number], records.variables) for number, own in whole.items()])
-    disagreed = () if records.job_log is None else conflicts(records.job_log, aligned.ranks, layout)
-    return Run(
+    run = Run(
         ranks=aligned.ranks,
         sources=(*sources(found.traces, parts, failures), *records.sources),
         layout=layout,
         origin_unix_ns=None if origin_ns is None else origin_ns + aligned.moved_origin_ns,
-        notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes, *disagreed),
+        notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes),
         records=records.records,
         step_log=records.step_log,
         job_log=records.job_log,
@@ -156,13 +156,21 @@ def _run(
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
     )
+    return replace(run, notes=(*run.notes, *disagreements_of(run)))
+
+
+def _traces(by_rank: Mapping[int, Sequence[Part]], layout: Layout, origin_ns: int | None) -> Account:
+    """What the traces state of their job."""
+    longest_ns = max((part.file.last_ns for own in by_rank.values() for part in own), default=0)
+    span = None if origin_ns is None else Span(origin_ns, origin_ns + longest_ns)
+    return Account("the traces", True, layout.world_size, tuple(by_rank), span)
 
 
 def _untraced(
     paths: Sequence[Path], found: Inventory, formats: Sequence[RecordFormat], failures: Sequence[Failure] = ()
 ) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
-    read = _records(found, formats, Anchor())
+    read = of_one_run(_records(found, formats, Anchor()), Account("the traces"))
     parts = (
         read.records,
         read.step_log,
@@ -189,7 +197,7 @@ def _untraced(
     if read.operations is not None:
         sizes_of = read.operations
         stated = replace(stated, data_parallel=sizes_of.data_parallel, pipeline_parallel=sizes_of.stage_count)
-    return Run(
+    run = Run(
         ranks=(),
         sources=(*sources(found.traces, (), failures), *read.sources),
         layout=replace(stated, world_size=sizes.pop()) if len(sizes) == 1 else stated,
@@ -208,6 +216,7 @@ def _untraced(
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )
+    return replace(run, notes=(*run.notes, *disagreements_of(run)))
 
 
 def layout_of(log: JobLog) -> Layout:

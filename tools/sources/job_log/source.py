@@ -24,9 +24,11 @@ NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")
 def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "") -> Contribution:
     """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
     from tools.run.model import Source, SourceStatus
+    from tools.sources.job_log.one_job import of_another_job
     from tools.sources.job_log.reader import joined, read_job_log
 
     logs: list[JobLog] = []
+    places: list[int] = []  # of each log, in the sources
     sources: list[Source] = []
     notes: list[str] = []
     for path in (file for each in found for file in each.files):
@@ -42,9 +44,19 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
             continue
         status: SourceStatus = "partial" if read.partial else "complete"
         steps = len(read.log.steps)
+        places.append(len(sources))
         sources.append(Source(path, JOB_LOG_FORMAT, read.ranks, status, note, bytes=_size(path), events=steps))
         logs.append(read.log)
-    log, said = joined(logs)
+    others = of_another_job(logs, anchor.world_size)
+    for at, reason in others.items():
+        source = sources[places[at]]
+        left_out = f"it is {reason}, so it is of another run and left out"
+        notes = [each for each in notes if not each.startswith(f"{source.path.name}: ")]
+        notes.append(f"{source.path.name}: {left_out}")
+        sources[places[at]] = replace(source, ranks=(), status="excluded", note=left_out)
+    log, said = joined([each for at, each in enumerate(logs) if at not in others])
+    if log is not None:  # records name a file by its place among all of them
+        log = replace(log, files=tuple(name for each in logs for name in each.files))
     return Contribution(job_log=log, sources=tuple(sources), notes=(*notes, *said))
 
 

@@ -40,8 +40,8 @@ def test_a_log_of_the_same_run_is_not_doubted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("log", "said"),
     [
-        (WORLD.format(16) + printed(100.0), "states 16 ranks, the traces are of a job of 2"),
-        (megatron(*STEPS, prefix="[rank3]:"), "holds lines of rank 3"),
+        (WORLD.format(16) + printed(100.0), "is of a job of 16 ranks (the traces: of 2 ranks), so it is of another run and left out"),
+        (megatron(*STEPS, prefix="[rank3]:"), "is of a job with a rank 3 (the traces: of a job of 2 ranks), so it is of another run and left out"),
         (printed(1000.0), "prints steps of 1001 ms, those of the traces take 100 ms"),
         (printed(20.0), "prints steps of 21 ms, those of the traces take 100 ms"),
     ],
