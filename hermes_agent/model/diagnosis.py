@@ -100,6 +100,15 @@ class ScreeningRecord(Record):
     unread: list[UnreadRecord] = Field(default_factory=list)
 
 
+class StepTimeRecord(Record):
+    """The median step by one source; the first of several is used for steps without a profiler."""
+
+    source: Literal["monitor", "step_log", "job_log", "traces"]
+    median_ms: float
+    steps: int
+    what: str
+
+
 class RunRecord(Record):
     """The run; ``ranks`` and ``steps`` are the traced ones. Nothing is measured on the traces of ``cut_ranks``.
 
@@ -116,6 +125,10 @@ class RunRecord(Record):
     layout: dict[str, int | str | None]
     clock: list[dict[str, int | str | None]] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
+    conflicts: list[str] = Field(
+        default_factory=list, description="those of the notes that say where sources disagree, or are of another run"
+    )
+    step_times: list[StepTimeRecord] = Field(default_factory=list, description="of each source, the better one first")
     recorded: RecordedRecord | None = None
     screening: ScreeningRecord | None = None
 

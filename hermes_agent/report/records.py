@@ -21,6 +21,7 @@ from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
 from tools.run.screening import Screening
+from tools.run.step_times import step_times
 from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -145,6 +146,11 @@ def run_record(run: Run) -> record.RunRecord:
             for rank in run.ranks
         ],
         notes=clean_notes(run.notes),
+        conflicts=clean_notes(run.conflicts),
+        step_times=[
+            record.StepTimeRecord(source=each.source, median_ms=each.median_ms, steps=each.count, what=each.why)
+            for each in step_times(run)
+        ],
         recorded=recorded_record(run),
         screening=None if run.screening is None else screening_record(run.screening),
     )

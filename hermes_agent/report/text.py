@@ -266,8 +266,9 @@ class _Page:
         return f"Not assessable from this data: {unanswered} of {counted(len(checks), 'check')}{noted} (-v lists them)."
 
     def _own_notes(self) -> list[str]:
-        """Notes on how the answer was made; those on the run are counted."""
-        own = [note for note in self.diagnosis.notes if note not in self.diagnosis.run.notes]
+        """Notes on sources that disagree and on how the answer was made; others on the run are counted."""
+        said = self.diagnosis.run
+        own = [*said.conflicts, *(note for note in self.diagnosis.notes if note not in said.notes)]
         return [self._wrap(f"Note: {note}") for note in own[:NOTES_SHOWN]]
 
     def _short_cases(self, most: int) -> list[str]:

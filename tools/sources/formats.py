@@ -72,6 +72,7 @@ class Contribution:
     variables: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # notes on files of another run
 
     def joined(self, other: Contribution) -> Contribution:
         """The two together; of what both fill this one's is used, of variables the other's, of counters both."""
@@ -89,6 +90,7 @@ class Contribution:
             variables={**self.variables, **other.variables},
             sources=(*self.sources, *other.sources),
             notes=(*self.notes, *other.notes),
+            conflicts=(*self.conflicts, *other.conflicts),
         )
 
 

@@ -156,7 +156,13 @@ def _run(
         cut=cut_traces(parts),
         transient=any(failure.transient for failure in failures),
     )
-    return replace(run, notes=(*run.notes, *disagreements_of(run)))
+    return _with_conflicts(run, records.conflicts)
+
+
+def _with_conflicts(run: Run, left_out: Sequence[str]) -> Run:
+    """The run with what was left out as another run's, and where the sources that are left disagree."""
+    conflicts = (*left_out, *disagreements_of(run))
+    return replace(run, notes=(*run.notes, *conflicts), conflicts=conflicts)
 
 
 def _traces(by_rank: Mapping[int, Sequence[Part]], layout: Layout, origin_ns: int | None) -> Account:
@@ -216,7 +222,7 @@ def _untraced(
         variables=read.variables,
         transient=any(failure.transient for failure in failures),
     )
-    return replace(run, notes=(*run.notes, *disagreements_of(run)))
+    return _with_conflicts(run, read.conflicts)
 
 
 def layout_of(log: JobLog) -> Layout:

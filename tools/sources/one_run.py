@@ -82,7 +82,8 @@ def of_one_run(read: Contribution, traced: Account) -> Contribution:
             for source in read.sources
         )
         note = f"{each.account.name} {be} {reason}, so {it} of another run and left out"
-        read = replace(each.leave_out(read), sources=sources, notes=(*read.notes, note))
+        left = each.leave_out(read)
+        read = replace(left, sources=sources, conflicts=(*read.conflicts, note))
     return read
 
 

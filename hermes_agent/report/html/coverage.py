@@ -17,6 +17,12 @@ OUTCOMES: Mapping[Literal["found", "clean", "cannot_answer"], str] = {
     "cannot_answer": "cannot answer",
     "clean": "clean",
 }
+NAMED: Mapping[Literal["monitor", "step_log", "job_log", "traces"], str] = {
+    "monitor": "monitor records",
+    "step_log": "step log",
+    "job_log": "the job's output",
+    "traces": "traces",
+}
 READ: Mapping[Literal["complete", "partial", "excluded"], str] = {
     "complete": "read in full",
     "partial": "read in part",
@@ -64,6 +70,9 @@ def coverage(diagnosis: Diagnosis) -> tuple[str, ...]:
     if recorded is not None and recorded.steps:
         ranks, steps = recorded_count(recorded, run.layout.get("world_size"))
         lines.append(f"Recorded without a profiler: {ranks}, {steps}.")
+    if len(run.step_times) > 1:
+        by_source = (f"{NAMED[each.source]} {written(each.median_ms, 'ms')} ({each.what})" for each in run.step_times)
+        lines.append(f"Median step by source, the better one first: {'; '.join(by_source)}.")
     if diagnosis.causes:
         saved = sum(cause.impact_pct for cause in diagnosis.causes)
         lines.append(f"The savings of the causes found add up to {written(saved, '%')} of the step.")

@@ -31,6 +31,7 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
     places: list[int] = []  # of each log, in the sources
     sources: list[Source] = []
     notes: list[str] = []
+    conflicts: list[str] = []
     for path in (file for each in found for file in each.files):
         try:
             read = read_job_log(path, len(logs), pattern)
@@ -52,12 +53,13 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
         source = sources[places[at]]
         left_out = f"it is {reason}, so it is of another run and left out"
         notes = [each for each in notes if not each.startswith(f"{source.path.name}: ")]
-        notes.append(f"{source.path.name}: {left_out}")
+        conflicts.append(f"{source.path.name}: {left_out}")
         sources[places[at]] = replace(source, ranks=(), status="excluded", note=left_out)
     log, said = joined([each for at, each in enumerate(logs) if at not in others])
     if log is not None:  # records name a file by its place among all of them
         log = replace(log, files=tuple(name for each in logs for name in each.files))
-    return Contribution(job_log=log, sources=tuple(sources), notes=(*notes, *said))
+    said = (*notes, *said)
+    return Contribution(job_log=log, sources=tuple(sources), notes=said, conflicts=tuple(conflicts))
 
 
 def _size(path: Path) -> int:
