@@ -80,9 +80,9 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
         traces += found[: limits.files]
     unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
     records = _records(rest, formats, given, held, notes)
-    known = {file for each in records for file in each.files}
+    claimed = {file for each in records for file in each.files}
     for place, folder, other in reversed(others):
-        if unknown := [file for file in other if file not in known]:
+        if unknown := [file for file in other if file not in claimed]:
             notes.insert(place, _passed_over(folder, unknown))
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(

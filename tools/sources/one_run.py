@@ -200,8 +200,7 @@ def traced_span(run: Run) -> Span | None:
 
 def _sampled(counters: CounterRecords) -> Iterator[tuple[str, Span]]:
     """The files whose samples have Unix times, and between which."""
-    times = counters.samples.groupby("file")["time_unix_ns"].agg(["min", "max"])
     for file, source in enumerate(counters.sources):
-        if source.clock == "unix" and file in times.index and times.loc[file].notna().all():
-            begin, end = times.loc[file]
-            yield source.path.rpartition("/")[2], Span(int(begin), int(end))
+        times = counters.samples.loc[counters.samples["file"] == file, "time_unix_ns"].dropna()
+        if source.clock == "unix" and len(times):
+            yield source.path.rpartition("/")[2], Span(int(times.min()), int(times.max()))
