@@ -45,7 +45,7 @@ from tools.analyzers.cpu import (
     value_reads,
 )
 from tools.analyzers.io import data_wait
-from tools.analyzers.memory import pressure, snapshots
+from tools.analyzers.memory import offload, pressure, snapshots
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import output_tables, output_warnings, step_time
 from tools.analyzers.storage import host_saves, saves
@@ -87,7 +87,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (flight_recorder.flight_recorder, ras.ras),
     (inspector.inspector_arrival, inspector.inspector_bandwidth),
     (network.retransmission, network.shared_link, network.interface, library_log.library_log, library_log.timeouts),
-    (pressure.page_faults,),
+    (pressure.page_faults, offload.offload),
     (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),
     (skipped_steps.skipped_steps, output_warnings.output_warnings, output_warnings.loader_table),
@@ -105,7 +105,6 @@ CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}
 OF_RECORDS = (MONITOR_FORMAT, STEP_LOG_FORMAT)
 UNWATCHED = (
-    "offload_stall",
     "power_governor",  # by a recorded environment alone, and then only found
 )  # mechanisms that the checks of their cause do not cover
 

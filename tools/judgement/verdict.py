@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.findings import Check
@@ -21,6 +22,7 @@ from tools.run.events import EventKind
 from tools.views.coarse import WHOLE_FILES, capture_of
 from tools.views.collective_counts import failed, lost
 from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
 EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -334,10 +336,18 @@ def device_work_missing(profile: Profile) -> str:
         if named and not rank.rank.has_device:
             return "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
-        recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()
-        if len(calls) >= FEWEST_LAUNCHES and recorded < MISSING_SHARE * len(calls):
+        recorded = np.isin(calls, rank.launches["launch_row"].to_numpy())
+        if _works_to_the_end(rank, calls) and recorded.any():
+            recorded = recorded[: int(np.flatnonzero(recorded)[-1]) + 1]  # kernels of the others come after the end
+        if len(calls) >= FEWEST_LAUNCHES and recorded.sum() < MISSING_SHARE * len(recorded):
             return "the trace holds no kernel of most recorded launches: it is cut, or kernels were not recorded"
     return ""
+
+
+def _works_to_the_end(rank: RankProfile, calls: NDArray[np.int64]) -> bool:
+    """Whether the device still works when the last launch is made: then what is queued was not lost."""
+    work = np.concatenate((rank.kernels, rank.copies))
+    return bool(len(calls) and len(work) and rank.end[work].max() >= rank.start[calls].max())
 
 
 def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:

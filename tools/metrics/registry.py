@@ -21,6 +21,7 @@ from tools.metrics import (
     io,
     memory,
     named_time,
+    offload,
     rank_speed,
     screening,
     step_modes,
@@ -119,7 +120,8 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, calls, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, screening),
+    *(attribution, calls, computation, cut_traces, idle, instances, io, memory, named_time, offload, rank_speed),
+    *(screening,),
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),

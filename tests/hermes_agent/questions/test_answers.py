@@ -57,7 +57,7 @@ def test_an_open_question_says_why_and_what_to_record(busy: Discussion) -> None:
     assert check.needs.split("(")[0] in answer.text
 
 
-@pytest.mark.parametrize("question", ["could it be the power governor?", "offload stall?"])
+@pytest.mark.parametrize("question", ["could it be the power governor?"])
 def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discussion, question: str) -> None:
     answer = reply(busy, question)
     assert "There is no analyzer for" in answer.text

@@ -71,7 +71,9 @@ def test_rows_behind_a_figure_are_shown_without_the_path_of_the_file() -> None:
 
 
 def test_a_mechanism_that_nothing_looks_for_is_open() -> None:
-    text = tools_for(discussion())["explain_cause"].call({"cause": "memory_pressure", "mechanism": "offload_stall"})
+    text = tools_for(discussion())["explain_cause"].call(
+        {"cause": "environment_configuration", "mechanism": "power_governor"}
+    )
     assert "open, not ruled out" in text
 
 

@@ -19,7 +19,8 @@ def test_specs_name_causes_and_mechanisms_of_the_taxonomy() -> None:
 
 
 def test_a_mechanism_without_a_check_of_its_own_is_not_covered_by_its_cause() -> None:
-    assert checks_for("memory_pressure", "offload_stall") == ()
+    assert checks_for("environment_configuration", "power_governor") == ()
+    assert checks_for("memory_pressure", "offload_stall") == ("memory.offload",)
     assert checks_for("operator_dispatch", "gil_contention") == ("cpu.interpreter_lock",)
     assert checks_for("operator_dispatch", "small_operators") == ("cpu.small_operators",)
     assert checks_for("slow_data_processing", "too_few_workers") == ("io.data_loader",)

@@ -14,7 +14,7 @@ from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tests.tools.judgement.answers import clean, found
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
-from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, STEADY, unexplained_parts
+from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, STEADY, device_work_missing, unexplained_parts
 from tools.run.model import CutTrace, Run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
@@ -57,6 +57,18 @@ def test_nothing_is_called_healthy_next_to_a_cut_trace() -> None:
     assert result.verdict == "inconclusive"
     assert "cut" in result.why
     assert "copy the files again" in result.needs
+
+
+@pytest.mark.parametrize(("work_us", "missing"), [(1000.0, False), (100.0, True)])
+def test_launches_still_queued_when_the_recording_ends_are_not_missing_work(work_us: float, missing: bool) -> None:
+    """Ten launches ran, thirty more were made; the device works until after the last of them, or stopped before."""
+    rank = RankBuilder()
+    for at in range(10):
+        rank.kernel("gemm", start_us=20 + at * work_us / 10, duration_us=work_us / 10, call_us=2 * at)
+    for at in range(30):
+        rank.runtime("cudaLaunchKernel", start_us=100 + 10 * at, duration_us=2)
+    rank.step(0, 0, 1020)
+    assert bool(device_work_missing(profile_of(rank))) == missing
 
 
 def test_a_large_part_that_nothing_explains_rules_out_healthy_and_says_what_to_record() -> None:

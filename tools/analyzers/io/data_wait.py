@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tools.analyzers.io.loader_records import loader_reading, recorded_data_wait
 from tools.analyzers.overlap.idle import removal
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
-from tools.analyzers.support.changes import shortened_on
+from tools.analyzers.support.changes import shortened, shortened_on
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.metrics.io import upload_rows
+from tools.intervals import intersect, length, subtract
+from tools.metrics.io import exposed_uploads, upload_rows
 from tools.metrics.registry import measure
 from tools.views.blocking import upload_calls
 from tools.views.loader_restarts import restarts
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.whatif.change import Scale
+from tools.whatif.change import Change, Scale
 from tools.whatif.threads import main_track
 
 RESTART_CAP = 0.9  # how long an epoch is outside of the recorded steps is open
@@ -200,6 +203,13 @@ def _against(work: tuple[Fact, ...], cause: str, kind: str) -> tuple[Sentence, .
     return (say(INSIDE[0], work[0]),) if cause == "slow_data_processing" and work[0].value >= 10.0 else ()
 
 
+def _prefetched(view: RankProfile) -> Change:
+    """The rank's copies to the device as short as running under all of its kernels makes them."""
+    rows, window = upload_rows(view), np.array([view.rank.window()], dtype=np.int64)
+    free_ns = length(subtract(intersect(view.activity.device_compute, window), view.covered(rows)))
+    return shortened(view, rows, 1.0 - min(free_ns / max(length(exposed_uploads(view)), 1), 1.0))
+
+
 @check(
     *("io.upload", "Host-to-device copies", "Does the step wait for copies to the device?"),
     causes=("slow_data_fetching",),
@@ -219,8 +229,10 @@ def uploads(profile: Profile) -> Check | Finding:
     if not chosen:
         text = "Exposed copies to the device take {0} of the step; preparing pageable ones {1} (median), {2} at most."
         return clean(say(text, share, prepared, longest))
-    # Prefetched copies overlap with kernels and are gone from the path; cautiously half of their time stays.
-    copies = shortened_on(profile, chosen, upload_rows, 0.0)
+    if measure(profile, "offload_exposed_ms", rank=worst).value >= 0.5 * amount.value:
+        return clean(say("Most copies to the device bring back offloaded data: {0} without compute.", amount))
+    # Prefetched copies overlap with kernels: what these do not cover stays on the path, cautiously half of the rest.
+    copies = tuple(scale for rank in chosen for scale in _prefetched(profile.rank(rank)))
     pageable = bool(len(upload_calls(profile, worst)))
     text = "Copies to the device run for {0} of the median step ({1}) while nothing computes" + (
         ", and the host blocks in them because their memory is pageable." if pageable else "."
