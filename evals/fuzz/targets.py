@@ -13,6 +13,7 @@ import yaml
 from case_library.library import parse_case
 from evals.fuzz import seeds
 from evals.fuzz.cuts import ALONE, diagnosed
+from evals.fuzz.tracker_files import event_file, wandb_run
 from evals.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
@@ -35,8 +36,10 @@ from tools.sources.options import Limits, LoadOptions
 from tools.sources.py_spy.source import PY_SPY
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
+from tools.sources.tensorboard.source import TENSORBOARD
 from tools.sources.trace_file import TraceFile
 from tools.sources.utilisation.source import UTILISATION
+from tools.sources.wandb_file.source import WANDB
 from tools.summaries.file import decode, encode
 from tools.summaries.summarize import summarize
 from tools.whatif.planners.registry import MODULES, planner
@@ -181,6 +184,8 @@ TARGETS = (
     Target("job log by a pattern", "train.log", lambda: [seeds.job_log()], "text", _records(GIVEN_LOG), 0.002),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
     Target("utilization samples", "smi.csv", seeds.counters, "text", _records(UTILISATION), 0.004),
+    Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", _records(WANDB), 0.002),
+    Target("TensorBoard events", "e.tfevents", lambda: [event_file()], "binary", _records(TENSORBOARD), 0.002),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
     Target(
         "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01

@@ -58,6 +58,7 @@ from tools.metrics.recorded import (
     series,
 )
 from tools.run.counters import COUNTERS
+from tools.run.kinds import FILLS
 from tools.run.model import COUNTER_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
@@ -165,11 +166,11 @@ def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, argument
 
 
 def _path(profile: Profile, result: Measurement) -> str:
-    other = (MONITOR_FORMAT, STEP_LOG_FORMAT, JOB_LOG_FORMAT, COUNTER_FORMAT)
+    other = (MONITOR_FORMAT, STEP_LOG_FORMAT, JOB_LOG_FORMAT, COUNTER_FORMAT, *FILLS)
     paths = [
         str(each.path)
         for each in profile.run.sources
-        if (each.format == result.source if result.source else each.format not in other)
+        if (result.source in (each.format, *FILLS.get(each.format, ())) if result.source else each.format not in other)
         and (not result.ranks or set(each.ranks) & set(result.ranks))
     ]
     return ", ".join(paths)

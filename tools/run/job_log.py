@@ -5,7 +5,7 @@ Every record names the line it was read from, counted by line feeds as ``sed -n 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -141,3 +141,21 @@ class JobLog:
     def span(self) -> int:
         """The steps that a figure of ``steps`` usually stands for; 1 where there are none."""
         return 1 if self.steps.empty else int(self.steps["span"].median())
+
+
+def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
+    """The first record with the steps of the second (without ``steps`` with its own), and the settings of both."""
+    before = len(first.files)
+    further = {name: replace(each, file=each.file + before) for name, each in second.settings.items()}
+    whole = replace(first, files=(*first.files, *second.files), settings={**further, **first.settings})
+    if not steps:
+        return whole
+    moved = second.steps.assign(file=second.steps["file"] + before)
+    return replace(whole, steps=moved, step_time=second.step_time, grammars=second.grammars)
+
+
+def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:
+    """The records of two sources: the first, with the steps of the second where it has none."""
+    if first is None or second is None:
+        return first or second
+    return with_steps_of(first, second, steps=first.steps.empty)

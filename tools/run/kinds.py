@@ -33,6 +33,15 @@ RAS_FORMAT = "NCCL RAS"
 STACKS_FORMAT = "py-spy stacks"
 SNAPSHOT_FORMAT = "memory snapshot"
 COLLECT_ENV_FORMAT = "collect_env"
+WANDB_FORMAT = "W&B run"
+TENSORBOARD_FORMAT = "TensorBoard events"
+PROMETHEUS_FORMAT = "Prometheus export"
+# Formats whose files fill the records of others.
+FILLS = {
+    WANDB_FORMAT: (JOB_LOG_FORMAT, COUNTER_FORMAT),
+    TENSORBOARD_FORMAT: (JOB_LOG_FORMAT,),
+    PROMETHEUS_FORMAT: (COUNTER_FORMAT,),
+}
 
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tools.run.collective_records import joined_collectives
 from tools.run.counters import joined_counters
+from tools.run.job_log import joined_logs
 from tools.sources.decompress import Readable
 from tools.sources.options import LoadOptions
 
@@ -75,11 +76,12 @@ class Contribution:
     conflicts: tuple[str, ...] = ()  # notes on files of another run
 
     def joined(self, other: Contribution) -> Contribution:
-        """The two together; of what both fill this one's is used, of variables the other's, of counters both."""
+        """The two together; of what both fill this one's is used, of variables the other's, of counters both, of job
+        logs this one's with the other's steps where it has none."""
         return Contribution(
             records=other.records if self.records is None else self.records,
             step_log=other.step_log if self.step_log is None else self.step_log,
-            job_log=other.job_log if self.job_log is None else self.job_log,
+            job_log=joined_logs(self.job_log, other.job_log),
             ascend=other.ascend if self.ascend is None else self.ascend,
             counters=joined_counters(self.counters, other.counters),
             operations=other.operations if self.operations is None else self.operations,

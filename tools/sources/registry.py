@@ -21,7 +21,9 @@ from tools.sources.nsys.source import NSYS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
+from tools.sources.tensorboard.source import TENSORBOARD
 from tools.sources.utilisation.source import UTILISATION
+from tools.sources.wandb_file.source import WANDB
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
@@ -29,6 +31,7 @@ RECORDS: tuple[RecordFormat, ...] = (
     *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
     *(COLLECT_ENV,),
+    *(WANDB, TENSORBOARD),
 )
 START_BYTES = 64
 

@@ -17,12 +17,12 @@ from tools.run.model import Device
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.formats import Heard
 from tools.sources.jax.source import XPLANE
-from tools.sources.jax.wire import WireError
 from tools.sources.jax.xplane import Line, LineEvents, Plane, Room, Space, read_space
 from tools.sources.kineto.table import assemble
 from tools.sources.nsys.rank_rows import RankRows
 from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
+from tools.sources.wire import WireError
 
 LARGEST_BYTES = (1 << 31) - 1  # of a message of protocol buffers
 EPOCH_NS = 10**18  # line timestamps beyond it are of the day; else they count from the start of the recording

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.sources.jax.wire import WireError, fields, number, part
+from tools.sources.wire import WireError, fields, number, part
 
 LONGEST_NAME = 4096
 MOST_EVENTS = 8_000_000  # of a file; XProf itself shows one million

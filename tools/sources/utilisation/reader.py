@@ -115,7 +115,7 @@ def read_counters(path: Readable) -> CounterFile:
     notes += (
         [f"it holds more than {MOST_SAMPLES} values; the first are used"] if any(each.full for each in read) else []
     )
-    return CounterFile(joined_counters(*(_record(each, name) for each in read if len(each))), tuple(notes))
+    return CounterFile(joined_counters(*(counters_of(each, name) for each in read if len(each))), tuple(notes))
 
 
 def _whole_or_first(expansion: Expansion) -> Iterator[bytes]:
@@ -131,8 +131,8 @@ def _whole_or_first(expansion: Expansion) -> Iterator[bytes]:
         expansion.damage = str(error).partition(": ")[2]
 
 
-def _record(readings: Readings, name: str) -> CounterRecords:
-    """The samples of one tool."""
+def counters_of(readings: Readings, name: str, listed_as: str = COUNTER_FORMAT) -> CounterRecords:
+    """The samples of one tool in the file of that name, which the run lists under the format ``listed_as``."""
     import numpy as np
 
     texts = {"part": readings.parts, "counter": readings.counters}
@@ -145,7 +145,7 @@ def _record(readings: Readings, name: str) -> CounterRecords:
         }
     )
     source = CounterSource(
-        format=COUNTER_FORMAT,
+        format=listed_as,
         path=name,
         tool=readings.tool,
         clock=readings.clock,

@@ -16,9 +16,9 @@ from tools.errors import InputError
 from tools.run.kinds import EventKind
 from tools.sources.jax.reader import read_xplane
 from tools.sources.jax.source import XPLANE
-from tools.sources.jax.wire import fields
 from tools.sources.load import LoadOptions, load_run
 from tools.sources.trace_file import TraceFile
+from tools.sources.wire import fields
 from tools.views.profile import Profile
 
 

@@ -1,0 +1,1 @@
+"""Weights & Biases run files (``run-ID.wandb``)."""
