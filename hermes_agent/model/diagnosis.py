@@ -343,6 +343,15 @@ class CheckRecord(Record):
     text: list[str] = Field(default_factory=list)
 
 
+class RecordNextRecord(Record):
+    """A recording that would answer checks that cannot answer: ``do`` the command, ``shows`` what it adds."""
+
+    recording: str
+    do: str
+    shows: str
+    checks: list[str] = Field(default_factory=list)
+
+
 class SourceSelector(Record):
     """The file and selector of a figure."""
 
@@ -414,6 +423,9 @@ class Diagnosis(Record):
     recall_note: str = ""
     comparison: ComparisonRecord | None = None
     next_measurements: list[str] = Field(default_factory=list)
+    record_next: list[RecordNextRecord] = Field(
+        default_factory=list, description="the fewest recordings that answer most open checks, three at most"
+    )
     answer: list[str] = Field(default_factory=list)
     answer_by: Literal["template", "model"] = "template"
     answer_model: str = ""  # which model wrote the answer

@@ -18,6 +18,7 @@ from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.routes import Route
 from tools.judgement.verdict import DEVICE_BACKENDS
+from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
 from tools.run.screening import Screening
@@ -258,6 +259,17 @@ def next_measurements(checks: Sequence[Check], first: str = "") -> list[str]:
     """Return what to record for the checks that cannot answer, ``first`` before all; each once."""
     needs = [first, *(check.needs for check in checks if check.status == "cannot_answer")]
     return list(dict.fromkeys(need for need in needs if need))
+
+
+def recordings_next(checks: Sequence[Check], first: str = "") -> list[record.RecordNextRecord]:
+    """Return the recordings that would answer most of the checks that cannot answer."""
+    needs = {check.name: check.needs for check in checks if check.status == "cannot_answer" and check.needs}
+    return [
+        record.RecordNextRecord(
+            recording=each.recording.id, do=each.recording.do, shows=each.recording.shows, checks=list(each.checks)
+        )
+        for each in record_next(needs, first)
+    ]
 
 
 def hypothesis_record(hypothesis: Hypothesis, ledger: Ledger) -> record.HypothesisRecord:

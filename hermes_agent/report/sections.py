@@ -10,6 +10,7 @@ from hermes_agent.model.display import (
     PART_TITLES,
     cause_heading,
     cause_title,
+    counted,
     numbered,
     on_ranks,
     similar_cases_title,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         HypothesisRecord,
         LeadRecord,
         RankGroupRecord,
+        RecordNextRecord,
         RouteRecord,
         ScreeningRecord,
         SourceRecord,
@@ -77,6 +79,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
         "ranks": rank_groups(diagnosis.run.screening),
         "checks": Section("Checks", _checks(diagnosis.checks)),
+        "record_next": Section("What to record next", tuple(map(_recording, diagnosis.record_next))),
         "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
         "notes": Section("Notes", tuple(Item("-", "", note) for note in notes_of(diagnosis))),
     }
@@ -207,6 +210,11 @@ def _change(item: AdviceRecord) -> Item:
     like = f"Like {', '.join(f'[{case}]' for case in item.cases)}" if item.cases else ""
     lines = (item.how, item.text, f"Risk: {item.risk}. Verify: {item.verify}.", like)
     return Item(item.id, item.optimization, about, tuple(filter(None, lines)))
+
+
+def _recording(each: RecordNextRecord) -> Item:
+    answered = f" (answers {counted(len(each.checks), 'check')})" if each.checks else " (for the verdict)"
+    return Item("-", "", f"{each.do}: {each.shows}{answered}")
 
 
 def _checks(checks: Sequence[CheckRecord]) -> tuple[Item, ...]:

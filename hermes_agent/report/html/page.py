@@ -98,7 +98,8 @@ def render_html(diagnosis: Diagnosis, profile: Profile | None, paths: Sequence[P
     environment.filters["link"] = partial(link, known=page.known)
     environment.filters["web"] = web_address
     found = sections(diagnosis)
-    shown = {name: found.get(name) for name in ("comparison", "leads", "hypotheses", "routes", "ranks", "notes")}
+    names = ("comparison", "leads", "hypotheses", "routes", "ranks", "record_next", "notes")
+    shown = {name: found.get(name) for name in names}
     return environment.get_template("page.html").render(diagnosis=diagnosis, sections=shown, page=page)
 
 
