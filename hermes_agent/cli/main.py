@@ -14,7 +14,7 @@ from pathlib import Path
 from hermes_agent.version import VERSION
 
 COMMANDS = (
-    *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan"),
+    *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan", "whatif"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
     *("runs", "mcp", "slack"),
     *("schema", "completion", "doctor", "cache"),

@@ -1,4 +1,4 @@
-"""What a change would bring: causes gone by replay, plans by simulation; or why it cannot be predicted."""
+"""What a change would bring: causes gone and settings changed, plans by simulation; or why it is not predicted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tools.agent_tools.result import Figure, Result, Row, measured
 from tools.agent_tools.tool import Arguments, ToolContext
 from tools.errors import UsageError
 from tools.judgement.ranking import ranking
+from tools.judgement.what_if import answered
 from tools.knowledge.taxonomy import causes
+from tools.whatif.asked_changes import FORMS, NEVER, asked_changes
 from tools.whatif.planners.recorded_gradients import plan_run
 from tools.whatif.planners.registry import planner
 
@@ -44,18 +46,27 @@ class Change(Arguments):
     value: float | str | None = Field(default=None, description="of the other changes: the new value")
 
 
-class WhatIf(Arguments):
-    """The changes, made together."""
+WRITTEN = ", ".join(form.written for form in FORMS if form.kind not in NEVER)
 
-    changes: tuple[Change, ...] = Field(min_length=1, max_length=MOST_CHANGES)
+
+class WhatIf(Arguments):
+    """The changes, made together: ``settings`` by the grammar of ``hermes-dx whatif``, else ``changes``."""
+
+    changes: tuple[Change, ...] = Field(default=(), max_length=MOST_CHANGES)
+    settings: tuple[str, ...] = Field(default=(), max_length=MOST_CHANGES, description=f"each one of: {WRITTEN}")
 
 
 def what_if(context: ToolContext, asked: WhatIf) -> Result:
     """Step time with causes gone, each alone and all together, by one replay of the recorded steps.
 
-    Both fixes together: two changes. Changes of the workload (batch_size, tensor_parallel, ...) are refused with the
-    reason and what to record instead, because a replay only knows recorded work.
+    Both fixes together: two changes. Settings (bucket_cap_mb=50, num_workers=8, rank 3 as fast as the others, link 2x)
+    are predicted together by replay, planner or formula. Changes of the workload (batch_size, tensor_parallel, ...)
+    are refused with the reason and what to record instead, because a replay only knows recorded work.
     """
+    if asked.settings:
+        return _with_settings(context, asked)
+    if not asked.changes:
+        raise UsageError(f"name changes, or settings: {WRITTEN}")
     notes = [_refusal(each) for each in asked.changes if each.what != "without_cause"]
     named = [_key(each) for each in asked.changes if each.what == "without_cause"]
     if not named:
@@ -79,6 +90,27 @@ def what_if(context: ToolContext, asked: WhatIf) -> Result:
         ]
     facts, lacking = measured(context, figures)
     return Result(facts=facts, notes=(*notes, *lacking))
+
+
+def _with_settings(context: ToolContext, asked: WhatIf) -> Result:
+    """The step with settings changed, and what the prediction rests on."""
+    if asked.changes:
+        raise UsageError("give changes or settings; a cause that is gone is the setting `without CAUSE`")
+    asked_changes(asked.settings)
+    text = "; ".join(asked.settings)
+    found = answered(context.profile(), text)
+    refused = tuple(f"{each.asked}: {each.why}. What it needs: {each.needs}." for each in found.refused)
+    if found.prediction is None:
+        return Result(notes=refused)
+    figures: list[Figure] = [
+        (f"step with {text}", "changed_step_ms", {"changes": text}),
+        (f"step with {text}, shortest expected", "changed_step_ms", {"changes": text, "bound": "low"}),
+        (f"step with {text}, longest expected", "changed_step_ms", {"changes": text, "bound": "high"}),
+        (f"speedup with {text}", "changed_speedup", {"changes": text}),
+    ]
+    facts, lacking = measured(context, figures)
+    rests_on = tuple(f"{each.change} rests on a {each.basis}: {each.text}." for each in found.rests_on)
+    return Result(facts=facts, notes=(*rests_on, *found.notes, *lacking))
 
 
 def _key(change: Change) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tools.findings import Argument, Fact
-from tools.judgement import savings
+from tools.judgement import savings, what_if
 from tools.metrics import registry
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.views.profile import Profile
@@ -15,7 +15,7 @@ from tools.views.profile import Profile
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
     """All metrics by name."""
-    return registry.metrics() | metrics_of(savings)
+    return registry.metrics() | metrics_of(savings, what_if)
 
 
 def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:

@@ -16,13 +16,17 @@ HOPED = 1.5  # an estimated factor may be better than estimated; time that goes 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Time inside ``intervals`` on one track takes ``factor`` times as long, ``cautious_factor`` cautiously."""
+    """Time inside ``intervals`` on one track takes ``factor`` times as long, ``cautious_factor`` cautiously.
+
+    Where the factor is ``asked`` for and no estimate, there is no hope that it is better.
+    """
 
     rank: int
     track: int
     intervals: IntervalSet
     factor: float = 0.0
     cautious_factor: float = 0.5
+    asked: bool = False
 
     def cautious(self) -> Scale:
         """The same change, achieving no more than its cautious view."""
@@ -30,7 +34,9 @@ class Scale:
 
     def hopeful(self) -> Scale:
         """The same change, taking away half as much again, but never more than there is."""
-        return self if self.factor >= 1.0 else replace(self, factor=max(0.0, 1.0 - HOPED * (1.0 - self.factor)))
+        if self.asked or self.factor >= 1.0:
+            return self
+        return replace(self, factor=max(0.0, 1.0 - HOPED * (1.0 - self.factor)))
 
 
 @dataclass(frozen=True, eq=False)

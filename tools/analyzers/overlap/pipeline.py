@@ -60,7 +60,7 @@ def bubble(profile: Profile) -> Check | Finding:
             at_most=0.9,
         ),
         ranks=_numbers(stages),
-        change=_waiting_less(profile, stages, saved_ms),
+        change=waiting_less(profile, stages, saved_ms),
         details=(say(f"With `micro_batches={wanted}` per step it would leave {{0}}.", left),),
         symptom_of=("pipeline_imbalance",) if stages.imbalance_ms > stages.bubble_ms else (),
     )
@@ -93,7 +93,7 @@ def imbalance(profile: Profile) -> Check | Finding:
             (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
         ),
         ranks=(heavy,),
-        change=(*_waiting_less(profile, stages, stages.imbalance_ms), *_lighter(profile, stages, heavy)),
+        change=(*waiting_less(profile, stages, stages.imbalance_ms), *lighter(profile, stages, heavy)),
         details=tuple(
             say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
             for rank, facts in each.items()
@@ -107,7 +107,8 @@ def _numbers(stages: Stages) -> tuple[int, ...]:
     return tuple(stages.table.index.to_numpy(dtype=np.int64).tolist())
 
 
-def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
+def waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
+    """Every stage waits so much less for its neighbours per step."""
     change: list[Scale] = []
     table = point_to_point(profile)
     for number, wait_ms in zip(_numbers(stages), stages.table["wait_ms"].tolist(), strict=True):
@@ -121,7 +122,8 @@ def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
     return tuple(change)
 
 
-def _lighter(profile: Profile, stages: Stages, heavy: int) -> Change:
+def lighter(profile: Profile, stages: Stages, heavy: int) -> Change:
+    """The heavy stage computes as long as the mean of the stages."""
     view = profile.rank(heavy)
     factor = stages.mean_ms / stages.heaviest_ms
     tracks = np.unique(view.track[view.compute_kernels]) if view.rank.has_device else view.training_tracks

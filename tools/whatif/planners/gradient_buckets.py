@@ -120,6 +120,11 @@ def plan(given: Input) -> Planned:
     )
 
 
+def simulated_ms(given: Input, buckets: Buckets) -> float:
+    """Return the end of the step with these buckets."""
+    return _Costs(given).end_ms(buckets)[0] + given.update_ms
+
+
 def ddp_buckets(sizes: Sequence[float], first_bytes: float, cap_bytes: float) -> Buckets:
     """Return the buckets of DistributedDataParallel: each is closed by the gradient that reaches its cap."""
     buckets: Buckets = []

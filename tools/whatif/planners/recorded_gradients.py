@@ -7,21 +7,32 @@ trace does not say, so such runs are refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
 from tools.errors import InputError
-from tools.views.collectives import element_bytes_of, elements_of
+from tools.intervals import length
+from tools.views.collectives import asking_spans, element_bytes_of, elements_of
 from tools.views.gradient_sync import gradient_passes
 from tools.views.profile import Profile
 from tools.views.transfers import Fit, fits, transfers
-from tools.whatif.planners.gradient_buckets import Buckets, Gradient, Input, Link, plan
+from tools.whatif.planners.gradient_buckets import (
+    MIB,
+    Buckets,
+    Gradient,
+    Input,
+    Link,
+    ddp_buckets,
+    plan,
+    simulated_ms,
+)
 from tools.whatif.planners.record import Planned
 
 NS_PER_MS = 1e6
+SHARED_CORE = 0.5  # of the time that a transfer overlaps with compute: two threads on one core get half of it each
 
 
 def plan_run(profile: Profile) -> Planned:
@@ -35,6 +46,39 @@ def plan_run(profile: Profile) -> Planned:
             f"{profile.mean_step_ms:.4g} ms, replayed with the present buckets {made.before_ms:.4g} ms.",
         ],
     )
+
+
+@dataclass(frozen=True)
+class OtherBuckets:
+    """The end of the step by the simulation, with the present buckets and with others, in ms.
+
+    ``launch_ms``: what a rank no longer spends on asking for all-reduces, as there are fewer (negative: more);
+    ``shared_ms``: what transfers no longer take from the computation that they overlap with, where both share cores.
+    """
+
+    before_ms: float
+    after_ms: float
+    launch_ms: float
+    shared_ms: float
+    buckets_before: int
+    buckets_after: int
+
+
+def with_bucket_cap(profile: Profile, cap_mb: float) -> OtherBuckets:
+    """The step with the buckets that DistributedDataParallel makes of ``bucket_cap_mb``; InputError as below."""
+    given = recorded_gradients(profile)
+    assert given.current is not None
+    other = ddp_buckets([each.bytes for each in given.gradients], cap_mb * MIB, cap_mb * MIB)
+    before_ms, after_ms = (simulated_ms(given, buckets) for buckets in (given.current, other))
+    asking = [asking_spans(view) for view in profile.ranks]
+    steps = [max(len(view.steps), 1) for view in profile.ranks]
+    asked_ms = max(length(spans) / NS_PER_MS / count for spans, count in zip(asking, steps, strict=True))
+    launch_ms = asked_ms * (1.0 - len(other) / len(given.current))
+    moved = sum(each.bytes for each in given.gradients) * given.link.beta_ms_per_byte
+    transfers_ms = [moved + len(buckets) * given.link.alpha_ms for buckets in (given.current, other)]
+    overlapped_ms = float(profile.breakdown["overlapped_communication_ns"].mean()) / NS_PER_MS
+    shared_ms = SHARED_CORE * overlapped_ms * (1.0 - transfers_ms[1] / max(transfers_ms[0], 1e-9))
+    return OtherBuckets(before_ms, after_ms, launch_ms, shared_ms, len(given.current), len(other))
 
 
 def recorded_gradients(profile: Profile) -> Input:

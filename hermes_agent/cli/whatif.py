@@ -1,0 +1,98 @@
+"""Predict the step with settings of a run changed: bucket_cap_mb=50, num_workers=8, rank 3 as fast as the others."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import RUN_HELP, add_selection_arguments, profile_of, request_of, settings
+from hermes_agent.cli.terminal import print_json
+from hermes_agent.locations.places import place
+from tools.errors import ExitCode, UsageError
+from tools.whatif.asked_changes import asked_changes, grammar_schema, grammar_text
+from tools.whatif.claim import COVERS_PCT
+
+if TYPE_CHECKING:
+    from tools.judgement.what_if import WhatIf
+    from tools.whatif.predict import Prediction
+
+SCHEMA = "hermes-dx/whatif/1"
+LONGEST_LINE = 1000  # characters
+TITLES = {"replay": "replay", "planner": "simulation", "formula": "formula"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``whatif``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = f"changes, made together:\n{grammar_text()}"
+    parser.add_argument("run_path", nargs="?", metavar="RUN", type=place, help=RUN_HELP)
+    parser.add_argument("changes", nargs="*", metavar="CHANGE", help="what to change; see the list below")
+    add_selection_arguments(parser, baseline=False)
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a change")
+    parser.add_argument("--strict", action="store_true", help="exit with 4 when a change cannot be predicted")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the step now and the predicted step, or what is missing; UsageError where a change is none."""
+    if args.schema:
+        print_json(grammar_schema())
+        return ExitCode.OK
+    if args.run_path is None:
+        raise UsageError('name a run and a change, for example hermes-dx whatif RUN "num_workers=8"')
+    asked = asked_changes(args.changes)
+    from tools.judgement.what_if import what_if
+
+    args.run_paths = [args.run_path]
+    found = what_if(profile_of(request_of(args, settings())), asked)
+    if args.json:
+        print_json(as_record(found))
+    else:
+        print(answer_text(found))
+    return ExitCode.INCONCLUSIVE if args.strict and found.prediction is None else ExitCode.OK
+
+
+def as_record(found: WhatIf) -> dict[str, object]:
+    """The answer as JSON; ``predicted`` is null where a change is ``refused``."""
+    return {
+        "schema": SCHEMA,
+        "changes": list(found.changes),
+        "step_ms": found.step_ms,
+        "steps": found.steps,
+        "predicted": None if found.prediction is None else _predicted(found.prediction),
+        "rests_on": [asdict(each) for each in found.rests_on],
+        "refused": [asdict(each) for each in found.refused],
+        "notes": list(found.notes),
+    }
+
+
+def _predicted(prediction: Prediction) -> dict[str, float]:
+    return {
+        "step_ms": prediction.step_ms_after,
+        "low_ms": prediction.low_ms,
+        "high_ms": prediction.high_ms,
+        "speedup": prediction.speedup,
+        "speedup_low": prediction.speedup_low,
+        "speedup_high": prediction.speedup_high,
+        "covers_pct": COVERS_PCT,
+    }
+
+
+def answer_text(found: WhatIf) -> str:
+    """The answer for a terminal."""
+    from hermes_agent.evidence.printable import printable
+
+    lines = [f"Step now: {found.step_ms:.4g} ms (mean of {found.steps} recorded steps)"]
+    if (expected := found.prediction) is not None:
+        speedup = f"{expected.speedup:.2f}x ({expected.speedup_low:.2f}x to {expected.speedup_high:.2f}x)"
+        span = f"{expected.low_ms:.4g} to {expected.high_ms:.4g} ms"
+        lines.append(f"Predicted step: {expected.step_ms_after:.4g} ms ({span}), speedup {speedup}")
+    else:
+        lines.append("Predicted step: not assessable from this run")
+    lines += [f"  {each.asked}: {each.why}; what it needs: {each.needs}" for each in found.refused]
+    lines += [f"  {each.change}: by {TITLES[each.basis]}: {each.text}" for each in found.rests_on]
+    lines += found.notes
+    if found.prediction is not None:
+        lines.append(f"Ranges are {COVERS_PCT:.0f} % prediction intervals.")
+    return "\n".join(printable(line, LONGEST_LINE) for line in lines)
