@@ -274,6 +274,7 @@ class CandidateRecord(Record):
     cause: str
     likelihood: float
     why: str
+    mechanism: str | None = None
 
 
 class LeadRecord(Record):

@@ -218,7 +218,9 @@ class _Composer:
             impact_pct=lead.impact_pct,
             claim=self._render(lead.claim),
             candidates=[
-                record.CandidateRecord(cause=each.cause, likelihood=each.likelihood, why=each.why)
+                record.CandidateRecord(
+                    cause=each.cause, likelihood=each.likelihood, why=each.why, mechanism=each.mechanism
+                )
                 for each in lead.candidates
             ],
             decide_by=lead.decide_by,

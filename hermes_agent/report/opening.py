@@ -45,9 +45,10 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
+    of_output = _of_output(profile)
+    headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
     return [
-        *_headline(profile, ranking, marked),
-        *_of_output(profile),
+        *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_of_samples(profile),
         *_open_verdict(ranking),
         *screened(profile),
@@ -65,13 +66,14 @@ def _of_output(profile: Profile) -> list[Sentence]:
     Nobody can say what a slow path costs, so it is no cause with a saving.
     """
     timed_out, network = (check_of(profile, f"communication.{name}") for name in ("timeouts", "library_log"))
-    said = [] if timed_out is None else list(timed_out.support)
+    said = list[Sentence]()
     known = [check_of(profile, f"communication.{name}") for name in OF_COLLECTIVES]
     shown = [each for each in known if each is not None and each.status == "found"]
     if not (shown or profile.measured):
         shown = [each for each in known if each is not None]
     for each in shown:
         said += [*(finding.claim for finding in each.findings), *each.support]
+    said += [] if timed_out is None else timed_out.support
     if network is not None:
         said += [finding.claim for finding in network.findings]
         said += [] if profile.measured else network.support

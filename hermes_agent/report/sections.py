@@ -134,7 +134,9 @@ def _lead(lead: LeadRecord) -> Item:
     known = lead.impact_ms_per_step > 0.0
     size = f"{lead.impact_ms_per_step:.1f} ms, {lead.impact_pct:.1f} % of the step: " if known else ""
     text = f" {size}{lead.claim}"
-    likely = [f"{cause_title(each.cause, None)} ({each.likelihood:.2f}): {each.why}" for each in lead.candidates]
+    likely = [
+        f"{cause_title(each.cause, each.mechanism)} ({each.likelihood:.2f}): {each.why}" for each in lead.candidates
+    ]
     return Item(lead.id, "", text.strip(), (*likely, f"Decided by: {lead.decide_by}."))
 
 
@@ -165,7 +167,7 @@ def _route(route: RouteRecord) -> Item:
 
 def likely_causes(lead: LeadRecord) -> str:
     """The candidates of a lead in one clause, most likely first."""
-    return ", ".join(cause_title(each.cause, None) for each in lead.candidates)
+    return ", ".join(cause_title(each.cause, each.mechanism) for each in lead.candidates)
 
 
 def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:

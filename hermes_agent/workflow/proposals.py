@@ -46,7 +46,7 @@ Proposals: TypeAlias = Callable[[Diagnosis, Emit], Proposer]  # the proposer for
 def with_proposals(diagnosis: Diagnosis, profile: Profile, proposer: Proposer, emit: Emit) -> Diagnosis:
     """The diagnosis with what testing a model's proposals gave, next to its own hypotheses, which stay as they are."""
     found = ranking(profile)
-    if not found.leads or not diagnosis.leads:
+    if not found.leads or not diagnosis.leads or found.steps_verdict is not None:  # a hang is no part of a step
         return diagnosis
     known = {each.cause for each in diagnosis.hypotheses if each.place == diagnosis.leads[0].id}
     number = max((int(each.id[1:]) for each in diagnosis.hypotheses), default=0)

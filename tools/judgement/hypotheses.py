@@ -79,9 +79,7 @@ def propose(
     is about, causes whose check could not be answered."""
     found: list[Hypothesis] = []
     if not known:
-        found += [
-            each for number, lead in enumerate(ranking.leads, start=1) for each in _of_lead(profile, number, lead)
-        ]
+        found += [each for number, lead in _of_steps(ranking) for each in _of_lead(profile, number, lead)]
         of_leads = {(each.cause, each.ranks) for each in found}
         doubtful = [_of_cause(each) for each in _doubtful(profile, ranking)]
         found += [each for each in doubtful if (each.cause, each.ranks) not in of_leads]
@@ -91,6 +89,12 @@ def propose(
     return tuple(_untestable(replace(each, number=len(known) + at)) for at, each in enumerate(new, start=1))
 
 
+def _of_steps(ranking: Ranking) -> list[tuple[int, Lead]]:
+    """The leads with their numbers, less those of collectives that do not end: steps do not show why."""
+    hung = ranking.steps_verdict is not None
+    return [(at, each) for at, each in enumerate(ranking.leads, start=1) if each.impact_ms > 0.0 or not hung]
+
+
 def proposed(
     profile: Profile, ranking: Ranking, cause: str, known: Sequence[Hypothesis], test: str = ""
 ) -> Hypothesis | None:
@@ -98,12 +102,13 @@ def proposed(
 
     ``test``: the metric to begin with, if it is one of the cause's tests for that part.
     """
-    if cause not in causes() or not ranking.leads or len(known) >= MOST:
+    if cause not in causes() or not _of_steps(ranking) or len(known) >= MOST:
         return None
-    if any(each.cause == cause and each.lead == 1 for each in known):
+    number, largest = _of_steps(ranking)[0]
+    if any(each.cause == cause and each.lead == number for each in known):
         return None
-    lead = replace(ranking.leads[0], candidates=(Candidate(cause, 0.0, "proposed by the model"),))
-    (own,) = _of_lead(profile, 1, lead)
+    lead = replace(largest, candidates=(Candidate(cause, 0.0, "proposed by the model"),))
+    (own,) = _of_lead(profile, number, lead)
     first = test if test in {each.metric for each in tests_of(cause).of(own.part)} else ""
     return _untestable(replace(own, number=len(known) + 1, proposed_by="model", first=first))
 

@@ -31,6 +31,7 @@ class Candidate:
     cause: str
     likelihood: float
     why: str
+    mechanism: str | None = None  # where what was found shows it
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from tools.findings import Check, Finding
 from tools.judgement.lead import Lead
 from tools.judgement.leads import leads
 from tools.judgement.ranked_cause import RankedCause
-from tools.judgement.record_leads import leads_without_steps, record_leads
+from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
 from tools.judgement.series_doubt import doubted
-from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
+from tools.judgement.verdict import Verdict, judge_records, judge_steps, unexplained_parts, with_unfinished
 from tools.views.profile import Profile
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
 
@@ -35,6 +35,7 @@ class Ranking:
     needs: str = ""  # what to record next so that an inconclusive verdict can be settled
     unexplained: tuple[str, ...] = ()  # large parts of the step that no cause accounts for, largest first
     leads: tuple[Lead, ...] = ()  # localised and not explained, largest first
+    steps_verdict: Verdict | None = None  # on the steps alone, where collectives that do not end gave the verdict
 
     def sure(self, enough: float) -> tuple[RankedCause, ...]:
         """The causes of a problem that are at least so sure, largest saving first."""
@@ -95,14 +96,22 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     causes = tuple(replace(cause, symptoms=own) for cause, own in zip(listed, explained, strict=True))
     if profile.traced:
         unexplained = unexplained_parts(profile, causes)
-        judged = judge(profile, causes, checks, unexplained, open_places)
+        of_steps = judge_steps(profile, causes, checks, unexplained, open_places)
+        judged = with_unfinished(profile, of_steps)
     else:
         unexplained, judged = (), judge_records(profile, causes)
+        of_steps = judged
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
-    open_leads = leads(profile, ordered_causes, judged, open_places)
+    open_leads = leads(profile, ordered_causes, of_steps, open_places)
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
+    hung = judged is not of_steps
+    if hung:
+        open_leads = (*leads_of_hang(checks, judged), *open_leads)
     deciding = next((lead.decide_by for lead in open_leads if judged.open_place and lead.decide_by), judged.needs)
-    return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, deciding, unexplained, open_leads)
+    return Ranking(
+        *(ordered_causes, tuple(below), judged.verdict, judged.why, deciding, unexplained, open_leads),
+        steps_verdict=of_steps.verdict if hung else None,
+    )
 
 
 def _sharing(profile: Profile, removed: Sequence[RankedCause]) -> set[tuple[int, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tools.errors import UsageError
-from tools.findings import Fact, Finding, Sentence
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.lead import Candidate, Lead, Place
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
@@ -46,13 +46,23 @@ def leads_without_steps(findings: Sequence[Finding], judged: Judgement) -> tuple
     """What was found where no steps are known, the surest first: its size is open (0), and so is the verdict."""
     why = "found in the samples or the output; what it costs a step is not known without step times"
     surest = sorted(findings, key=lambda each: -each.confidence)[:MOST_WITHOUT_STEPS]
-    return tuple(
-        Lead(
-            *(Place(OF_FAMILY.get(each.family, "step"), each.ranks, "steps not known"), 0.0, 0.0, each.claim),
-            *((Candidate(each.cause, round(each.confidence, 2), why),), judged.needs),
-        )
-        for each in surest
-    )
+    return tuple(_without_size(each, why, judged) for each in surest)
+
+
+OF_HANGS = ("communication.flight_recorder", "communication.ras")
+
+
+def leads_of_hang(checks: Sequence[Check], judged: Judgement) -> tuple[Lead, ...]:
+    """The ranks that hold up collectives which do not end; the size is open (0): such a step has no length."""
+    why = "records of the collectives show the rank, and not what it does"
+    found = [finding for check in checks if check.name in OF_HANGS for finding in check.findings]
+    return tuple(_without_size(each, why, judged) for each in found)
+
+
+def _without_size(finding: Finding, why: str, judged: Judgement) -> Lead:
+    candidate = Candidate(finding.cause, round(finding.confidence, 2), why, finding.mechanism)
+    place = Place(OF_FAMILY.get(finding.family, "step"), finding.ranks, "steps not known")
+    return Lead(place, 0.0, 0.0, finding.claim, (candidate,), judged.needs)
 
 
 def _hypothesis(series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:

@@ -14,7 +14,7 @@ from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
-from tools.metrics.recorded.collective_calls import hang, seen_to_last
+from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.collective_records import RasRecords
@@ -165,14 +165,14 @@ class Judgement:
     open_place: bool = False
 
 
-def judge(
+def judge_steps(
     profile: Profile,
     causes: Sequence[RankedCause],
     checks: Sequence[Check],
     unexplained: Sequence[str],
     open_places: Sequence[RankedCause] = (),
 ) -> Judgement:
-    """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
+    """The verdict on the steps of a trace: causes that are ranked already, and parts that none of them explains."""
     limits = profile.thresholds
     if why := device_work_missing(profile):
         by_nsys = any(each.format == "nsys" for each in profile.run.sources)
@@ -227,16 +227,33 @@ def _without_cause(
     return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 
+def with_unfinished(profile: Profile, judged: Judgement) -> Judgement:
+    """The verdict on the steps of a trace, or that on collectives which do not end: these are no part of any step.
+
+    Waits that no time-out bounds only rule out healthy, and only where a rank is named: ranks of a running job wait
+    too.
+    """
+    timed_out = _of_timeouts(profile)
+    waiting = _of_collectives(profile) or timed_out
+    if waiting is None or waiting.verdict == "problem":
+        return waiting or judged
+    named = profile.run.collectives is None or profile.run.collectives.flight is None or hang(profile).holding_up
+    if judged.verdict == "problem" or (timed_out is None and not (judged.verdict == "healthy" and named)):
+        return judged
+    return waiting
+
+
 def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     """The verdict without a trace: problem or inconclusive, never healthy: nobody saw inside of the steps."""
     limits = profile.thresholds
+    waiting = _of_collectives(profile) or _of_timeouts(profile)
+    if waiting is not None and waiting.verdict == "problem":
+        return waiting
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
-    if (waiting := _of_collectives(profile)) is not None:
+    if waiting is not None:
         return waiting
-    if profile.run.job_log is not None and profile.run.job_log.timeouts:
-        return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
     if not profile.measured and not profile.run.cut:
         return _without_steps(profile)
     if not profile.measured:
@@ -268,6 +285,12 @@ def _without_steps(profile: Profile) -> Judgement:
     return Judgement("inconclusive", "no trace was read, and the job's output holds no series of steps", STEP_LINES)
 
 
+def _of_timeouts(profile: Profile) -> Judgement | None:
+    if profile.run.job_log is None or not profile.run.job_log.timeouts:
+        return None
+    return Judgement("inconclusive", "a collective timed out, and its log does not show why", FLIGHT_RECORDER)
+
+
 def _of_collectives(profile: Profile) -> Judgement | None:
     """The verdict by records of collectives; None where these were not read, or no rank waits, fails or is missing."""
     records = profile.run.collectives
@@ -280,6 +303,9 @@ def _of_collectives(profile: Profile) -> Judgement | None:
         return Judgement("problem", "the ranks of a group called different collectives, which never end")
     if found.holding_up and seen_to_last(profile):
         return Judgement("problem", "a collective timed out, and the flight recorder shows who holds it up", OWN_STACKS)
+    if found.holding_up and other_timeouts(profile):
+        why = "the collective that timed out in the job's output is none of those that wait in the dumps"
+        return Judgement("inconclusive", why, FLIGHT_RECORDER)
     if found.holding_up:
         why = "the flight recorder shows who is waited for, and its dumps do not show for how long"
         return Judgement("inconclusive", why, STACKS)

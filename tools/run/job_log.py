@@ -92,6 +92,7 @@ class CollectiveTimeout:
     line: int
     file: int = 0
     ran_ms: int | None = None
+    written: tuple[int, int, int] | None = None  # month, day and seconds of the day, in the time of the host
     group: str = ""
     last_enqueued: int | None = None
     last_completed: int | None = None

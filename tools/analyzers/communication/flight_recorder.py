@@ -11,7 +11,7 @@ from itertools import groupby
 from tools.analyzers.support.answers import cannot_answer, clean, say, symptom
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
-from tools.metrics.recorded.collective_calls import flight_records, hang, seen_to_last
+from tools.metrics.recorded.collective_calls import flight_records, hang, other_timeouts, seen_to_last
 from tools.metrics.registry import measure
 from tools.views.collective_hang import Entered, Hang, Mismatch, MissingRank
 from tools.views.profile import Profile
@@ -24,6 +24,11 @@ ALL_DUMPS = (
     "`TORCH_NCCL_TRACE_BUFFER_SIZE=2000`)"
 )
 RUNNING = "A running job looks the same where all ranks write their dumps within one collective: a dump holds no time."
+
+OTHER_TIMEOUT = (
+    "The job's output reports a time-out of another collective (number, name, group or day differ): it may be of "
+    "another run."
+)
 
 
 @check(
@@ -58,6 +63,8 @@ def _findings(profile: Profile, found: Hang) -> list[Finding]:
     certain = seen_to_last(profile)
     confidence = SEEN_TO_LAST if certain else ONLY_DUMPS
     against = () if certain else (say(RUNNING),)
+    if other_timeouts(profile):
+        against = (*against, say(OTHER_TIMEOUT))
     waiting = measure(profile, "waiting_ranks")
     findings = []
     for _, same in groupby(sorted(found.missing, key=_place), key=_place):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
 import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric
-from tools.run.collective_records import CallState, FlightRecords
+from tools.run.collective_records import CallState, FlightGroup, FlightRecords
+from tools.run.job_log import CollectiveTimeout
 from tools.run.kinds import FLIGHT_FORMAT
 from tools.views.collective_hang import Hang, find_hang
 from tools.views.profile import Profile
 
+EPOCH = datetime(1970, 1, 1)
+TIME_ZONES = timedelta(hours=15)  # the clocks of two places differ by at most 14 hours from UTC
+LONGEST = timedelta(days=366)  # of a wait that a line may state
+NAME_PARTS = re.compile(r"[^a-z]|base$|coalesced$")
 SHOWN = ["rank", "file", "row", "group", "sequence", "operation", "state"]
 
 
@@ -29,8 +38,66 @@ def hang(profile: Profile) -> Hang:
 
 def seen_to_last(profile: Profile) -> bool:
     """Whether something shows that a collective waited for as long as its time-out: a watchdog, or times in dumps."""
-    log = profile.run.job_log
-    return hang(profile).timed_out or (log is not None and bool(log.timeouts))
+    return hang(profile).timed_out or any(map(_of_dumps(profile), _timeouts(profile)))
+
+
+def other_timeouts(profile: Profile) -> bool:
+    """Whether collectives timed out by the job's output, none of which waits in the dumps: it is of another hang."""
+    timeouts = _timeouts(profile)
+    return bool(timeouts) and not any(map(_of_dumps(profile), timeouts))
+
+
+def _timeouts(profile: Profile) -> tuple[CollectiveTimeout, ...]:
+    return () if profile.run.job_log is None else profile.run.job_log.timeouts
+
+
+def _of_dumps(profile: Profile) -> Callable[[CollectiveTimeout], bool]:
+    """Return whether a time-out is of a call that has not ended in the dumps: number, name, group and day agree."""
+    records = flight_records(profile)
+    calls = records.calls[~records.calls["p2p"] & (records.calls["state"] != CallState.COMPLETED)]
+
+    def matches(timeout: CollectiveTimeout) -> bool:
+        same = calls[calls["sequence"] == timeout.sequence]
+        return any(
+            _same_name(timeout.operation, str(operation))
+            and _same_group(timeout, records.groups[int(group)])
+            and _same_day(timeout, int(created_ns))
+            for operation, group, created_ns in same[["operation", "group", "created_ns"]].itertuples(index=False)
+        )
+
+    return matches
+
+
+def _same_name(by_watchdog: str, by_dump: str) -> bool:
+    """``ALLREDUCE`` and ``all_reduce``; a barrier is an all-reduce, and the watchdog names a batch COALESCED."""
+    one, other = (NAME_PARTS.sub("", name.lower()) for name in (by_watchdog, by_dump))
+    return one.startswith(other) or other.startswith(one)
+
+
+def _same_group(timeout: CollectiveTimeout, group: FlightGroup) -> bool:
+    """Compared where the log names the group with its description: ``0(default_pg)``; a number may be of this rank."""
+    name, described, description = timeout.group.partition("(")
+    enqueued, completed = timeout.last_enqueued, timeout.last_completed
+    if not described or enqueued is None or completed is None or not completed < timeout.sequence <= enqueued:
+        return True
+    return name == group.name or description.rstrip(")") == group.description
+
+
+def _same_day(timeout: CollectiveTimeout, created_ns: int) -> bool:
+    """The line was written when the call had waited for its limit, in whichever time zone."""
+    if timeout.written is None:
+        return True
+    waited_ms = timeout.timeout_ms if timeout.ran_ms is None else timeout.ran_ms
+    ended = EPOCH + timedelta(milliseconds=created_ns // 1_000_000) + min(timedelta(milliseconds=waited_ms), LONGEST)
+    month, day, second = timeout.written
+    for year in (ended.year - 1, ended.year, ended.year + 1):
+        try:
+            written = datetime(year, month, day) + timedelta(seconds=second)
+        except ValueError:  # no such day in that year
+            continue
+        if abs(written - ended) <= TIME_ZONES:
+            return True
+    return False
 
 
 @metric("dumps", "dumps of the flight recorder", "How many ranks left a dump of their collectives?")

@@ -14,6 +14,7 @@ TIMEOUT = re.compile(
     r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=(\d{1,15}),"
     r" OpType=(\w{1,40}).*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
 )
+WRITTEN = re.compile(r"\[[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)")  # "[E419 10:42:28.858931807": 19 April
 STATUS = re.compile(
     r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\].*?last enqueued [NHX]CCL work: (-?\d{1,15}),"
     r" last completed [NHX]CCL work: (-?\d{1,15})"
@@ -60,7 +61,7 @@ class Messages:
     def take(self, line: int, text: str) -> None:
         """Read a line that may hold one of them."""
         if "atchdog" in text and (found := TIMEOUT.search(text)):
-            self._timed_out(line, found)
+            self._timed_out(line, text, found)
         elif "last enqueued" in text and (found := STATUS.search(text)):
             group = found[2] or found[1]
             if len(self._status) < MOST_TIMEOUTS:
@@ -71,11 +72,13 @@ class Messages:
         else:
             self._warned(line, text)
 
-    def _timed_out(self, line: int, found: re.Match[str]) -> None:
+    def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:
         rank, sequence = int(found[1]), int(found[2])
         if len(self.timeouts) < MOST_TIMEOUTS:
             ran = int(found[5]) if found[5] else None
-            each = CollectiveTimeout(rank, sequence, found[3], int(found[4]), line, self.file, ran)
+            each = CollectiveTimeout(
+                rank, sequence, found[3], int(found[4]), line, self.file, ran, _written(text[: found.start()])
+            )
             self.timeouts.setdefault((rank, sequence), each)
 
     def _warned(self, line: int, text: str) -> None:
@@ -95,6 +98,15 @@ class Messages:
             group, enqueued, completed = self._status.get(each.rank, ("", None, None))
             found.append(replace(each, group=group, last_enqueued=enqueued, last_completed=completed))
         return tuple(found)
+
+
+def _written(before: str) -> tuple[int, int, int] | None:
+    """Month, day and second of the day in the head of a line of PyTorch; it holds no year and no time zone."""
+    heads = WRITTEN.findall(before)
+    if not heads:
+        return None
+    month, day, hours, minutes, seconds = map(int, heads[-1])
+    return month, day, 3600 * hours + 60 * minutes + seconds
 
 
 def _stated(text: str) -> list[tuple[str, str]]:

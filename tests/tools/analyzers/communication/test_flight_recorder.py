@@ -8,17 +8,24 @@ from pathlib import Path
 import pytest
 
 from evals.fuzz.seeds import trace
+from hermes_agent.report.opening import opening
 from tests.flight_dumps import Made, done, dump, write
 from tools.analyzers.registry import check_of
 from tools.findings import Check
+from tools.judgement.hypotheses import propose
 from tools.judgement.ranking import ranking
+from tools.judgement.verdict import Judgement, Verdict, with_unfinished
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
 WAITING = Made(state="scheduled")
 WATCHDOG = (
-    "[rank0]:[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
+    "[rank0]:[E916 05:30:28.858931807 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600013 milliseconds\n"
+)
+STATUS = (
+    "[rank0]:[E916 05:30:29.1 ProcessGroupNCCL.cpp:1834] [PG ID 0 PG GUID 0(group_0) Rank 0] Exception (either an "
+    "error or timeout) detected by watchdog at work: 6, last enqueued NCCL work: 6, last completed NCCL work: 5.\n"
 )
 
 
@@ -56,6 +63,31 @@ def test_with_a_time_out_in_the_output_the_verdict_is_a_problem(tmp_path: Path) 
     assert finding.confidence > 0.8
     assert not any("running job" in each.template for each in finding.against)
     assert ranking(profile).verdict == "problem"
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        (WATCHDOG, True),
+        (WATCHDOG.replace("E916 05", "E916 19"), True),  # of another time zone
+        (WATCHDOG.replace("E916", "E419"), False),
+        (WATCHDOG.replace("SeqNum=6", "SeqNum=4486"), False),
+        (WATCHDOG.replace("ALLREDUCE", "ALLTOALL"), False),
+        (WATCHDOG.replace("ALLREDUCE", "COALESCED"), True),
+        (WATCHDOG + STATUS, True),
+        (WATCHDOG + STATUS.replace("(group_0)", "(tp)").replace("GUID 0", "GUID 7"), False),
+        (WATCHDOG + STATUS.replace("(group_0)", "(tp)").replace("work: 6", "work: 3"), True),  # of a group that goes on
+    ],
+)
+def test_a_time_out_counts_only_where_its_collective_waits_in_the_dumps(tmp_path: Path, line: str, same: bool) -> None:
+    (tmp_path / "job.log").write_text(line)
+    profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: done(5)}, 2)
+    (finding,) = answer(profile).findings
+    assert (finding.confidence > 0.8) is same
+    assert any("another collective" in each.template for each in finding.against) is not same
+    judged = ranking(profile)
+    assert judged.verdict == ("problem" if same else "inconclusive")
+    assert ("none of those that wait in the dumps" in judged.why) is not same
 
 
 def test_a_rank_on_which_nothing_ends_points_at_its_device(tmp_path: Path) -> None:
@@ -113,6 +145,56 @@ def test_dumps_next_to_a_trace_of_another_rank_are_shown_and_cost_no_step(tmp_pa
     assert profile.run.rank_numbers == (0,)
     (finding,) = answer(profile).findings
     assert finding.ranks == (2,)
-    assert [each.finding.ranks for each in ranking(profile).below if each.check == "communication.flight_recorder"] == [
-        (2,)
-    ]
+    judged = ranking(profile)
+    assert judged.verdict == "problem"  # of the steps: a dump alone does not show for how long ranks wait
+    assert judged.steps_verdict is None
+    assert [each.finding.ranks for each in judged.below if each.check == "communication.flight_recorder"] == [(2,)]
+
+
+def test_a_hang_next_to_a_trace_is_the_problem_and_the_first_lead(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").write_bytes(trace())
+    (tmp_path / "job.log").write_text(WATCHDOG)
+    profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: [*done(5), WAITING], 2: done(5)}, 3)
+    judged = ranking(profile)
+    assert (judged.verdict, judged.steps_verdict) == ("problem", "problem")
+    assert "who holds it up" in judged.why
+    first = judged.leads[0]
+    assert (first.place.ranks, first.impact_ms, first.candidates[0].cause) == ((2,), 0.0, "straggler")
+    assert "py-spy" in first.decide_by
+    assert judged.causes  # of the steps stay listed
+    said = opening(profile, judged)
+    assert said[0].template.startswith("Rank 2 has not called {n0}")
+    assert any(each.template.startswith("Top bottleneck") for each in said)
+    assert not [each for each in propose(profile, judged, (), ()) if each.lead == 1]  # no part of a step shows why
+
+
+@pytest.mark.parametrize(
+    ("of_steps", "timed_out", "named", "verdict"),
+    [
+        ("healthy", False, True, "inconclusive"),
+        ("healthy", False, False, "healthy"),  # a running job waits too
+        ("inconclusive", False, True, "inconclusive"),
+        ("healthy", True, False, "inconclusive"),
+        ("problem", True, False, "problem"),
+        ("healthy", True, True, "problem"),
+    ],
+)
+def test_a_hang_rules_out_healthy(
+    tmp_path: Path, of_steps: Verdict, timed_out: bool, named: bool, verdict: Verdict
+) -> None:
+    if timed_out:
+        (tmp_path / "job.log").write_text(WATCHDOG)
+    waiting = Made(state="started")
+    calls = {0: [*done(5), waiting], 1: done(5) if named else [*done(5), waiting]}
+    profile = profile_of(tmp_path, calls, 2)
+    judged = Judgement(of_steps, "of the steps")
+    after = with_unfinished(profile, judged)
+    assert after.verdict == verdict
+    assert (after is judged) is (verdict == of_steps)
+
+
+def test_a_time_out_next_to_a_trace_is_not_called_healthy(tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").write_bytes(trace())
+    (tmp_path / "job.log").write_text(WATCHDOG)
+    after = with_unfinished(Profile(load_run([tmp_path])), Judgement("healthy", "of the steps"))
+    assert (after.verdict, "timed out" in after.why) == ("inconclusive", True)
