@@ -245,7 +245,7 @@ def test_a_large_rest_outside_of_the_steps_rules_out_healthy(tmp_path: Path) -> 
     for last in (100, 4000):
         path = write_trace(tmp_path / f"{last}.json", [*events, span("aten::mm", 5000, last)])
         profile = Profile(load_run([path], LoadOptions(workers=1)))
-        verdicts.append(judge(profile, (), (), ()))
+        verdicts.append(judge_steps(profile, (), (), ()))
 
     assert outside_steps_rank(profile) == 0
     assert measure(profile, "outside_steps_ms", rank=0, where="after").value == pytest.approx(4.0)
