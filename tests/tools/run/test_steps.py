@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, rank_info, span, write_trace
-from tools.judgement.verdict import judge, outside_steps_rank
+from tools.judgement.verdict import judge_steps, outside_steps_rank
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.run.model import StepOrigin
