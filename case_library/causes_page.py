@@ -17,18 +17,18 @@ from tools.knowledge.taxonomy import Cause, causes
 
 PATH = Path("docs/causes.md")
 Kind = Literal[
-    *(
-        "traces",
-        "traces with monitor",
-        "monitor",
-        "step times",
-        "output",
-        "NPU tables",
-        "collectives",
-        "samples",
-        "stacks",
-    ),
-    *("snapshot", "environment", "operations"),
+    "traces",
+    "traces with monitor",
+    "monitor",
+    "step times",
+    "output",
+    "NPU tables",
+    "collectives",
+    "samples",
+    "stacks",
+    "snapshot",
+    "environment",
+    "operations",
 ]
 KINDS: Mapping[Kind, str] = MappingProxyType(
     {
