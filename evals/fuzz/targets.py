@@ -13,7 +13,7 @@ import yaml
 from case_library.library import parse_case
 from evals.fuzz import seeds
 from evals.fuzz.cuts import ALONE, diagnosed
-from evals.fuzz.tracker_files import event_file, wandb_run
+from evals.fuzz.tracker_files import event_file, range_export, wandb_run
 from evals.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
@@ -33,6 +33,7 @@ from tools.sources.monitor.source import MONITOR
 from tools.sources.nccl_inspector.source import NCCL_INSPECTOR
 from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.options import Limits, LoadOptions
+from tools.sources.prometheus.source import PROMETHEUS
 from tools.sources.py_spy.source import PY_SPY
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
@@ -185,6 +186,7 @@ TARGETS = (
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
     Target("utilization samples", "smi.csv", seeds.counters, "text", _records(UTILISATION), 0.004),
     Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", _records(WANDB), 0.002),
+    Target("Prometheus export", "p.json", lambda: [range_export()], "text", _records(PROMETHEUS), 0.004),
     Target("TensorBoard events", "e.tfevents", lambda: [event_file()], "binary", _records(TENSORBOARD), 0.002),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
     Target(

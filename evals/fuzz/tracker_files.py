@@ -1,4 +1,4 @@
-"""Small files of run trackers, written byte by byte: W&B run files and TensorBoard event files."""
+"""Small files of run trackers and monitoring: W&B run files, TensorBoard event files, a Prometheus range export."""
 
 from __future__ import annotations
 
@@ -113,3 +113,17 @@ def event_file() -> bytes:
     """An event file with the step time of Megatron-LM."""
     events = [event(1.7e9 + step, step, {"iteration-time": 0.25, "lm loss": 3.0}) for step in range(1, 20)]
     return tfrecord(message((1, 1.7e9), (3, b"brain.Event:2"))) + b"".join(events)
+
+
+def range_export() -> bytes:
+    """Utilization and temperature of two devices on two hosts, every 15 s."""
+    result = [
+        {
+            "metric": {"__name__": name, "gpu": str(device), "Hostname": host, "modelName": "NVIDIA H100 80GB HBM3"},
+            "values": [[1.7e9 + 15 * at, str(base + device)] for at in range(12)],
+        }
+        for name, base in (("DCGM_FI_DEV_GPU_UTIL", 96), ("DCGM_FI_DEV_GPU_TEMP", 60))
+        for host in ("node-1", "node-2")
+        for device in range(2)
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()

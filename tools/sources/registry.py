@@ -18,6 +18,7 @@ from tools.sources.monitor.source import MONITOR
 from tools.sources.nccl_inspector.source import NCCL_INSPECTOR
 from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.nsys.source import NSYS
+from tools.sources.prometheus.source import PROMETHEUS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
@@ -31,7 +32,7 @@ RECORDS: tuple[RecordFormat, ...] = (
     *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
     *(COLLECT_ENV,),
-    *(WANDB, TENSORBOARD),
+    *(WANDB, TENSORBOARD, PROMETHEUS),
 )
 START_BYTES = 64
 

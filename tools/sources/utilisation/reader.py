@@ -14,6 +14,7 @@ from tools.sources.decompress import Expansion, Readable, beginning, unpacked_na
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.recognise import NEVER
 from tools.sources.options import GIB, Limits
+from tools.sources.prometheus.text import ExporterText
 from tools.sources.utilisation.kernel_counters import KernelCounters
 from tools.sources.utilisation.readings import MOST_SAMPLES, UNKNOWN, Grammar, Moment, Readings, moment
 from tools.sources.utilisation.rocm_smi import RocmSmi
@@ -45,7 +46,7 @@ class Samples:
     def __init__(self) -> None:
         self.query, self.sysstat = SmiQuery(), Sysstat()
         self.grammars: Sequence[Grammar] = (
-            *(SmiTable(), NpuTable(), SmiDetails(), SmiMonitor(), RocmSmi(), KernelCounters()),
+            *(SmiTable(), NpuTable(), SmiDetails(), SmiMonitor(), RocmSmi(), KernelCounters(), ExporterText()),
             *(self.sysstat, self.query),
         )
         self.current: Grammar | None = None

@@ -1,0 +1,1 @@
+"""Prometheus range exports and the text of exporters."""
