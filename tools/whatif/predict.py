@@ -11,7 +11,7 @@ from tools.views.profile import Profile, memoized
 from tools.whatif.build import graph_of
 from tools.whatif.change import Change, fingerprint
 from tools.whatif.graph import Graph
-from tools.whatif.replay import Program, Replay, changed, compile_program, recorded, run_program
+from tools.whatif.replay import Program, Replay, changed, compile_program, recorded, rerun, run_program
 
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
@@ -121,15 +121,15 @@ class Unchanged:
 def unchanged(profile: Profile) -> Unchanged:
     """The compiled graph and its identity replay; computed once per profile."""
     graph = graph_of(profile)
-    program = compile_program(graph)
-    identity = run_program(graph, program, recorded(graph))
-    return Unchanged(graph, program, identity, run_program(graph, program, changed(profile, graph, ())))
+    program = compile_program(graph.edges, graph.order)
+    identity = run_program(program, recorded(graph), graph.window.origin_ns)
+    return Unchanged(graph, program, identity, rerun(program, identity, changed(profile, graph, ())))
 
 
 def replay(profile: Profile, change: Change) -> Replay:
     """The run replayed with the change applied."""
     base = unchanged(profile)
-    return run_program(base.graph, base.program, changed(profile, base.graph, change))
+    return rerun(base.program, base.unrecorded, changed(profile, base.graph, change))
 
 
 def step_ms(profile: Profile, change: Change) -> float:

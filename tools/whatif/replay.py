@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from tools.intervals import distinct
 from tools.views.profile import Profile
 from tools.views.recording_cost import RecordingCost, recording_costs
 from tools.whatif.change import Change, Omit, Scale, Unblock
-from tools.whatif.graph import EdgeKind, Graph, NodeKind
+from tools.whatif.graph import EdgeKind, Edges, Graph, NodeKind
 from tools.whatif.operations import Rows
 
 NEVER_NS = -(1 << 60)  # a lag that makes an edge ineffective
@@ -175,6 +177,14 @@ def _omit(graph: Graph, part: Omit, own: Rows, lag: Rows) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class Following:
+    """Places that depend on place ``p``: ``place[first[p]:first[p + 1]]``."""
+
+    first: Rows
+    place: Rows
+
+
+@dataclass(frozen=True, eq=False)
 class Program:
     """The order of replay. Place 0 is the origin; ``edge_a`` and ``edge_b`` index edges, -1 for none."""
 
@@ -187,12 +197,24 @@ class Program:
     chained: NDArray[np.bool_]  # goes on from the place before, which belongs to the same node
     is_last: NDArray[np.bool_]  # the node's own time is spent here
 
+    @cached_property
+    def following(self) -> Following:
+        """The places that depend on each place; sorted once, at the first partial replay."""
+        count = len(self.node)
+        second = np.flatnonzero(self.edge_b >= 0)
+        source = np.concatenate((np.asarray(self.source_a[1:], dtype=np.int64), np.asarray(self.source_b)[second]))
+        place = np.concatenate((np.arange(1, count), second))
+        order = np.argsort(source, kind="stable")
+        return Following(np.searchsorted(source[order], np.arange(count + 1)), place[order])
+
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """When every node ends, in ns on the run's time axis; shape (n,)."""
+    """When every node ends, in ns on the run's time axis; shape (n,). ``place_end_ns`` is the same by place."""
 
     end_ns: Rows
+    times: Times
+    place_end_ns: list[int]
 
     @property
     def finish_ns(self) -> int:
@@ -200,21 +222,21 @@ class Replay:
         return int(self.end_ns.max())
 
 
-def compile_program(graph: Graph) -> Program:
-    """The program of a graph; used for every replay of it."""
-    count = len(graph.nodes)
-    degree = np.bincount(graph.edges.target, minlength=count)
-    places = np.maximum(degree - 1, 1)[graph.order]
+def compile_program(edges: Edges, order: Rows) -> Program:
+    """The program of a graph, used for every replay of it; ``edges`` by target, node 0 first in ``order``."""
+    count = len(order)
+    degree = np.bincount(edges.target, minlength=count)
+    places = np.maximum(degree - 1, 1)[order]
     stop = np.cumsum(places)
     final = np.empty(count, dtype=np.int64)
-    final[graph.order] = stop - 1
-    node = np.repeat(graph.order, places)
+    final[order] = stop - 1
+    node = np.repeat(order, places)
     index = np.arange(len(node)) - np.repeat(stop - places, places)
     first = (np.cumsum(degree) - degree)[node]
     has_a, has_b = (index == 0) & (degree[node] > 0), degree[node] > index + 1
     edge_a = np.where(has_a, first, -1)
     edge_b = np.where(has_b, first + index + 1, -1)
-    source = final[graph.edges.source] if len(graph.edges) else np.zeros(1, dtype=np.int64)
+    source = final[edges.source] if len(edges) else np.zeros(1, dtype=np.int64)
     chained = np.where(index > 0, np.arange(len(node)) - 1, 0)
     return Program(
         node,
@@ -228,18 +250,76 @@ def compile_program(graph: Graph) -> Program:
     )
 
 
-def run_program(graph: Graph, program: Program, times: Times) -> Replay:
-    """Plays the graph with these own times and lags."""
+def run_program(program: Program, times: Times, origin_ns: int = 0) -> Replay:
+    """Play the graph with these own times and lags; the origin ends at ``origin_ns``."""
+    ends = [origin_ns]
+    _play(program, times, ends)
+    return Replay(np.asarray(ends, dtype=np.int64)[program.final], times, ends)
+
+
+def _play(program: Program, times: Times, ends: list[int]) -> None:
+    """Append the ends of all places that ``ends`` does not hold yet."""
+    begun = len(ends)
     lags = np.append(times.lag_ns, NEVER_NS)
-    lag_a = np.where(program.chained, 0, lags[program.edge_a]).tolist()
-    lag_b = lags[program.edge_b].tolist()
-    own = np.where(program.is_last, times.own_ns[program.node], 0).tolist()
-    ends = [graph.window.origin_ns]
+    lag_a = np.where(program.chained[begun:], 0, lags[program.edge_a[begun:]]).tolist()
+    lag_b = lags[program.edge_b[begun:]].tolist()
+    own = np.where(program.is_last[begun:], times.own_ns[program.node[begun:]], 0).tolist()
+    sources = (program.source_a[begun:], program.source_b[begun:])
     append = ends.append
-    following = zip(program.source_a, lag_a, program.source_b, lag_b, own, strict=True)
-    next(following)
-    for source_a, extra_a, source_b, extra_b, spent in following:
+    for source_a, extra_a, source_b, extra_b, spent in zip(sources[0], lag_a, sources[1], lag_b, own, strict=True):
         ready = ends[source_a] + extra_a
         other = ends[source_b] + extra_b
         append((other if other > ready else ready) + spent)
-    return Replay(np.asarray(ends, dtype=np.int64)[program.final])
+
+
+# Looking up what depends on a place costs several times what playing it in order does, so a change that moves more
+# than this share of the places is played in order from there on.
+LOCAL_SHARE = 0.05
+
+
+def rerun(program: Program, before: Replay, times: Times) -> Replay:
+    """The same as ``run_program`` with these times, played only where they move something since ``before``.
+
+    Places are visited in the order of replay, so that all earlier ones are final; nothing follows a place whose end
+    stays the same (dPRO's partial replay).
+    """
+    moved = _touched(program, before.times, times)
+    if not len(moved):
+        return Replay(before.end_ns, times, before.place_end_ns)
+    most = int(LOCAL_SHARE * len(program.node))
+    if len(moved) > most:
+        ends = before.place_end_ns[: max(int(moved[0]), 1)]
+        _play(program, times, ends)
+        return Replay(np.asarray(ends, dtype=np.int64)[program.final], times, ends)
+    ends = before.place_end_ns.copy()
+    following, lags = program.following, np.append(times.lag_ns, NEVER_NS)
+    waiting = moved.tolist()  # sorted, hence a heap
+    last = 0  # the place handled last: each is handled once
+    while waiting:
+        place = heappop(waiting)
+        if place == last:
+            continue
+        if most < 0:
+            del ends[place:]
+            _play(program, times, ends)
+            break
+        last, most = place, most - 1
+        extra_a = 0 if program.chained[place] else int(lags[program.edge_a[place]])
+        ready = ends[program.source_a[place]] + extra_a
+        ready = max(ready, ends[program.source_b[place]] + int(lags[program.edge_b[place]]))
+        end = ready + (int(times.own_ns[program.node[place]]) if program.is_last[place] else 0)
+        if end == ends[place]:
+            continue
+        ends[place] = end
+        for each in following.place[following.first[place] : following.first[place + 1]].tolist():
+            heappush(waiting, each)
+    return Replay(np.asarray(ends, dtype=np.int64)[program.final], times, ends)
+
+
+def _touched(program: Program, before: Times, after: Times) -> Rows:
+    """Places, in order, whose own time or an edge into which differs; the origin never does."""
+    lag = np.append(before.lag_ns != after.lag_ns, False)
+    own = before.own_ns != after.own_ns
+    touched = lag[program.edge_a] | lag[program.edge_b] | (own[program.node] & program.is_last)
+    touched[0] = False
+    return np.flatnonzero(touched)

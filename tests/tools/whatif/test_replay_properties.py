@@ -11,9 +11,9 @@ from tests.synthetic import RankBuilder, profile_of
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path
-from tools.whatif.graph import EdgeKind, Edges, Graph, NodeKind, Nodes, settle
+from tools.whatif.graph import EdgeKind, Edges, Graph, NodeKind, Nodes, link, settle
 from tools.whatif.predict import replay, unchanged
-from tools.whatif.replay import Times, compile_program, recorded, run_program
+from tools.whatif.replay import Program, Times, compile_program, recorded, rerun, run_program
 from tools.whatif.window import Window
 
 STEPS = 3
@@ -147,6 +147,23 @@ def graphs(draw: st.DrawFn) -> Graph:
     return settle(window, nodes, Edges(source, target, lag, np.full(len(lag), 4, dtype=np.int8)))
 
 
+@st.composite
+def layered_graphs(draw: st.DrawFn) -> tuple[Program, Times]:
+    """Up to 300 nodes in several chains with few edges between them, so that most changes stay local."""
+    chains, length = draw(st.integers(2, 10)), draw(st.integers(2, 30))
+    random = np.random.default_rng(draw(st.integers(0, 1 << 16)))
+    nodes = np.arange(1, chains * length + 1)
+    before = np.where(nodes > chains, nodes - chains, 0)
+    across = random.random(len(nodes)) < draw(st.sampled_from([0.02, 0.3]))
+    other = nodes[across] - 1 - random.integers(0, chains, across.sum())
+    source = np.concatenate((before, np.maximum(other, 0)))
+    target = np.concatenate((nodes, nodes[across]))
+    order = np.argsort(target, kind="stable")
+    edges = link(source[order], target[order], EdgeKind.STREAM)
+    own = np.append(0, random.integers(0, 50, len(nodes)))
+    return compile_program(edges, np.arange(len(own))), Times(own, random.integers(0, 100, len(edges)))
+
+
 def longest(graph: Graph, times: Times) -> int:
     """The longest chain from the origin to any node, by trying all of them."""
 
@@ -161,6 +178,23 @@ def longest(graph: Graph, times: Times) -> int:
 @settings(max_examples=200, deadline=None)
 @given(graphs(), st.lists(st.integers(0, 60), min_size=8, max_size=8))
 def test_a_replay_takes_as_long_as_the_longest_of_all_chains(graph: Graph, own: list[int]) -> None:
-    program = compile_program(graph)
+    program = compile_program(graph.edges, graph.order)
     for times in (recorded(graph), Times(np.array([0, *own[: len(graph.nodes) - 1]]), graph.edges.lag_ns)):
-        assert run_program(graph, program, times).finish_ns == longest(graph, times)
+        assert run_program(program, times).finish_ns == longest(graph, times)
+
+
+@settings(max_examples=200, deadline=None)
+@given(layered_graphs(), st.data())
+def test_a_partial_replay_equals_the_full_one(program_and_times: tuple[Program, Times], data: st.DataObject) -> None:
+    program, times = program_and_times
+    before = run_program(program, times)
+    own, lag = times.own_ns.copy(), times.lag_ns.copy()
+    for values, first in ((own, 1), (lag, 0)):
+        for place in data.draw(st.lists(st.integers(first, len(values) - 1), max_size=3)):
+            values[place] = data.draw(st.integers(0, 60))
+    after = Times(own, lag)
+    full = run_program(program, after)
+    again = rerun(program, before, after)
+    assert np.array_equal(again.end_ns, full.end_ns)
+    assert again.place_end_ns == full.place_end_ns
+    assert np.array_equal(rerun(program, again, times).end_ns, before.end_ns)
