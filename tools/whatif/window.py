@@ -46,6 +46,47 @@ class Window:
 
 def choose_window(profile: Profile, budget: int = NODE_BUDGET) -> Window:
     """All shared steps within the budget, else the neighbouring ones whose mean is nearest to the median of all."""
+    steps = _shared_steps(profile)
+    walls = steps.wall_ms
+    nodes = np.sum([_nodes(rank, steps.numbers) for rank in steps.ranks], axis=0)
+    count = max(1, min(len(walls), int(budget // max(float(np.median(nodes)), 1.0))))
+    sums = np.convolve(walls, np.ones(count), mode="valid")
+    return steps.window(int(np.argmin(np.abs(sums / count - np.median(walls)))), count)
+
+
+def single_steps(profile: Profile) -> list[Window]:
+    """A window for each step that all ranks share, in order."""
+    steps = _shared_steps(profile)
+    return [steps.window(first, 1) for first in range(len(steps.numbers))]
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedSteps:
+    """Numbers of the steps that the ranks share, and their bounds, shape (ranks, steps)."""
+
+    ranks: list[RankProfile]
+    numbers: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+
+    @property
+    def wall_ms(self) -> NDArray[np.float64]:
+        """Time of each step on its slowest rank."""
+        return np.asarray((self.end_ns - self.start_ns).max(axis=0) / 1e6)
+
+    def window(self, first: int, count: int) -> Window:
+        """Neighbouring steps from the one at this position on."""
+        last = first + count
+        return Window(
+            ranks=tuple(rank.rank.rank for rank in self.ranks),
+            steps=tuple(self.numbers[first:last].tolist()),
+            start_ns=self.start_ns[:, first],
+            end_ns=self.end_ns[:, last - 1],
+            step_ms=tuple(self.wall_ms[first:last].tolist()),
+        )
+
+
+def _shared_steps(profile: Profile) -> _SharedSteps:
     ranks = _ranks_in_step(profile)
     shared = set.intersection(*({step.number for step in rank.rank.steps} for rank in ranks))
     if not shared:
@@ -53,18 +94,7 @@ def choose_window(profile: Profile, budget: int = NODE_BUDGET) -> Window:
         shared = {step.number for step in ranks[0].rank.steps}
     numbers = np.array(sorted(shared), dtype=np.int64)
     starts, ends = (np.stack(side) for side in zip(*(_bounds(rank, numbers) for rank in ranks), strict=True))
-    walls = (ends - starts).max(axis=0) / 1e6
-    nodes = np.sum([_nodes(rank, numbers) for rank in ranks], axis=0)
-    count = max(1, min(len(walls), int(budget // max(float(np.median(nodes)), 1.0))))
-    sums = np.convolve(walls, np.ones(count), mode="valid")
-    first = int(np.argmin(np.abs(sums / count - np.median(walls))))
-    return Window(
-        ranks=tuple(rank.rank.rank for rank in ranks),
-        steps=tuple(int(number) for number in numbers[first : first + count]),
-        start_ns=starts[:, first],
-        end_ns=ends[:, first + count - 1],
-        step_ms=tuple(float(wall) for wall in walls[first : first + count]),
-    )
+    return _SharedSteps(ranks, numbers, starts, ends)
 
 
 def _bounds(rank: RankProfile, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
