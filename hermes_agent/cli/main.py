@@ -14,7 +14,8 @@ from pathlib import Path
 from hermes_agent.version import VERSION
 
 COMMANDS = (
-    *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan", "whatif"),
+    *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks"),
+    *("plan", "whatif", "replay"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
     *("runs", "mcp", "slack"),
     *("schema", "completion", "doctor", "cache"),
