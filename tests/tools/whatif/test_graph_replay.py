@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tools.whatif.graph_replay import GraphReplay, replay_graph
 from tools.whatif.predict import unchanged
 
 
-def graph(nodes: dict[str, tuple[str, float]], edges: dict[str, float] | None = None, **more: str) -> GraphInput:
+def graph(nodes: Mapping[str, tuple[str, float]], edges: Mapping[str, float] | None = None, **more: str) -> GraphInput:
     """A graph of ``id: (resource, duration_ms)`` and edges ``"source target": lag_ms``; names are first letters."""
     record = {
         "schema": "hermes-dx/graph/1",
