@@ -48,6 +48,7 @@ from hermes_agent.questions.question import (
     read_question,
     wording,
 )
+from hermes_agent.questions.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.spelling import corrected
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
@@ -145,6 +146,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     is none. ``spoken`` is a question in another language word by word.
     """
     question = at_ends(discussion, question)
+    if recorded := recorded_figure(discussion, question):
+        return RECORDED, recorded
     own = at_ends(discussion, spoken) if spoken is not None else question
     try:
         name, text = _by_kind(discussion, question)

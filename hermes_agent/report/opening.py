@@ -36,6 +36,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return [
             *_of_output(profile),
             *_of_samples(profile),
+            *_of_stacks(profile),
             *_cut(profile),
             *_open_verdict(ranking),
             *_partial(profile),
@@ -94,12 +95,21 @@ def _of_samples(profile: Profile) -> list[Sentence]:
     if not profile.measured:
         said += [
             each
-            for status in ("found", "clean")
+            for status in ("found", "clean", "cannot_answer")
             for check in checks
             if check.status == status
             for each in check.support
         ]
     return said[:MOST_SAMPLED]
+
+
+MOST_STACKED = 3  # sentences of where host threads are
+
+
+def _of_stacks(profile: Profile) -> list[Sentence]:
+    """Where sampled stacks show the training threads, and a rank that is elsewhere, where there are no steps."""
+    sampled = check_of(profile, "cpu.sampled_stacks")
+    return [] if sampled is None else [*sampled.support[:MOST_STACKED]]
 
 
 def _outside_steps(profile: Profile) -> list[Sentence]:

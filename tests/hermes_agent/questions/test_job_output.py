@@ -11,7 +11,8 @@ from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, slow_loader, unsupported
 from tests.tools.analyzers.test_job_output import PIPELINE, profile_of
 from tests.tools.sources.job_log.logs import megatron
-from tests.tools.sources.job_log.test_communication import WATCHDOG
+from tests.tools.sources.job_log.test_communication import TEST, WATCHDOG
+from tests.tools.sources.job_log.test_tables import AVERAGES
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -115,3 +116,33 @@ def test_a_run_with_accumulated_gradients_and_its_log(traces: Path) -> None:
     found = reply(run, "median step time w/o the profiler").evidence
     logged = {each.arguments["statistic"]: each.value for each in found if each.metric == "logged_step_ms"}
     assert logged == {"median": pytest.approx(284.0), "mean": pytest.approx(329.9925)}
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "begins"),
+    [
+        (AVERAGES, "which operator takes the most time?", "In torch.profiler's table operators take 3.40 ms"),
+        (AVERAGES, "where does the time go?", "In torch.profiler's table"),
+        (TEST, "what bandwidth do we reach?", "In nccl-tests it reaches 117 GB/s"),
+        (TEST, "what is bandwidth contention?", "Bandwidth contention (family: communication)."),
+    ],
+)
+def test_tables_in_the_output_answer_with_their_figures(tmp_path: Path, text: str, question: str, begins: str) -> None:
+    discussion = discuss(profile_of(tmp_path, text))
+    found = reply(discussion, question)
+    assert unsupported(found.text, discussion) == []
+    assert found.text.startswith(begins)
+
+
+def test_with_steps_the_steps_answer_where_the_time_goes(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, STEADY, AVERAGES), "where does the time go?")
+    assert "torch.profiler's table" not in found.text
+
+
+def test_shares_of_a_table_need_the_total_of_the_same_times(tmp_path: Path) -> None:
+    """Its rows are of the device (120.5 ms, 1.5 s), its only total of the host (3.4 ms): no share is known."""
+    cut = values(discuss(profile_of(tmp_path, AVERAGES)), "which operator takes the most time?")
+    assert (cut["profiled_operator_ms"], "profiled_operator_pct" in cut) == (120.5, False)
+    whole = AVERAGES + "Self CUDA time total: 2.000s\n"
+    shares = reply(discuss(profile_of(tmp_path, whole)), "which operator takes the most time?")
+    assert [each.value for each in shares.evidence if each.metric == "profiled_operator_pct"] == [75.0, 6.025]

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.evidence.citations import without_citations
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, unsupported
 from tests.tools.analyzers.test_samples import GOOD, HOT, profile_of, rows
 from tests.tools.sources.utilisation import outputs
+
+POWER = "timestamp, power.draw [W]\n" + "".join(
+    f"2025/04/24 15:58:{second:02}.000, {watts} W\n" for second, watts in ((10, 20.0), (20, 120.0), (30, 40.0))
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +24,10 @@ from tests.tools.sources.utilisation import outputs
         (rows(GOOD, HOT), "is a GPU throttling?", "Device 1 lowers its clock for heat in 100 %"),
         (outputs.TABLE, "What is the GPU utilization in percent?", "on device 1, in 97.0 %"),
         (outputs.TABLE, "peak memory?", "Device 0 holds 69.6 GiB"),
+        (outputs.TABLE, "how much GPU memory is used?", "Device 0 holds 69.6 GiB"),
+        (outputs.TABLE, "how hot are the GPUs?", "- Device 1, temperature: 31 C [E"),
+        (POWER, "what power does it draw?", "Device 0, power: 60 W"),
+        (rows(GOOD, HOT), "is the power limit set?", "What to record: `nvidia-smi"),
         (outputs.RDMA, "is the network losing packets?", "The network may have a part in it"),
         (rows(GOOD, GOOD), "is a GPU throttling?", "Not assessable from these sources: a slow device."),
     ],
@@ -40,3 +49,12 @@ def test_devices_and_hosts_of_samples_are_in_the_record(tmp_path: Path) -> None:
     diagnosis = discuss(profile_of(tmp_path, outputs.QUERY + outputs.SAR)).diagnosis
     assert diagnosis.run.devices == ["NVIDIA A100-SXM4-80GB"]
     assert diagnosis.run.hosts == ["node7"]  # and so masked where names are
+
+
+def test_power_alone_is_shown_first_and_then_what_it_does_not_show(tmp_path: Path) -> None:
+    """(20 + 120 + 40) / 3 = 60 W over 20 s."""
+    answer = discuss(profile_of(tmp_path, POWER)).diagnosis.answer
+    plain = [without_citations(each) for each in answer]
+    assert plain[0] == "Device 0 draws 60 W on average, 20 W to 120 W, over 20.0 s of readings."
+    assert "does not show when kernels ran" in plain[1]
+    assert plain[-1].startswith("Inconclusive")

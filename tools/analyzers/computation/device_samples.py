@@ -32,6 +32,7 @@ SAW_TOOTH_PCT, FEWEST_READINGS, FEWEST_STRETCHES = 10.0, 20, 3
 FULLY_BUSY_PCT = 90.0
 SHOWN = 8
 NO_COST = "what it costs cannot be read from samples without step times"
+NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 FEW_READINGS, FEW_CAP = 5, 0.4  # under load: fewer show a moment, not a state
 CLOCK_CAP, FLAG_CAP = 0.8, 0.85  # kernels that wait for memory do not slow down with the clock
@@ -251,7 +252,10 @@ def device_use(profile: Profile) -> Check | None:
     """Mean utilization of each device, and stretches in which it has nothing to do."""
     devices = {name: each for name, each in _devices(profile).items() if each.has("device_busy_pct")}
     if not devices:
-        return None if not _devices(profile) else cannot_answer("the samples hold no utilization", BUSY_NEEDED)
+        power = [each for name in list(_devices(profile))[:SHOWN] if (each := _power(profile, name)) is not None]
+        note = [say(NO_LOAD_KNOWN)] if power else []
+        reason = "the samples hold no utilization"
+        return None if not _devices(profile) else cannot_answer(reason, BUSY_NEEDED, *power, *note)
     means = {name: _busy(profile, name) for name in devices}
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     said = _range(least, most, means, _once(devices))
@@ -259,6 +263,18 @@ def device_use(profile: Profile) -> Check | None:
     if means[least].value >= FULLY_BUSY_PCT and not dry:
         return clean(said, say(NO_EFFICIENCY))
     return symptom(said, *dry[:3], say(NO_EFFICIENCY))
+
+
+def _power(profile: Profile, name: str) -> Sentence | None:
+    """The power that a device draws, and over how long."""
+    given = {"counter": "device_power_w", "device": name}
+    facts = [measured(profile, "device_counter_w", **given, statistic=each) for each in ("mean", "min", "max")]
+    span = measured(profile, "readings_span_s", device=name)
+    known = tuple(each for each in (*facts, span) if each is not None)
+    if len(known) < len(facts):
+        return None
+    text = f"Device {name} draws {{0}} on average, {{1}} to {{2}}"
+    return say(f"{text}, over {{3}} of readings." if span is not None else f"{text}.", *known)
 
 
 def _range(least: str, most: str, means: dict[str, Fact], once: bool) -> Sentence:

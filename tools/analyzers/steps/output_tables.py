@@ -7,7 +7,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact
-from tools.metrics.recorded.job_tables import COMMUNICATION, operators, step_timers
+from tools.metrics.recorded.job_tables import COMMUNICATION, ON_DEVICE, operators, step_timers
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
@@ -68,11 +68,16 @@ def operator_table(profile: Profile) -> Check | None:
     if device is not None:
         totals = say("In torch.profiler's table operators take {0} on the host and {1} on the device.", host, device)
     names = list(dict.fromkeys(rows["action"]))[:SHOWN]
-    shares = [(measure(profile, "profiled_operator_pct", name=name), name) for name in names]
-    largest = [each for each in shares if each[0].value >= profile.thresholds["noted_pct"]]
+    where = "device" if ON_DEVICE in set(rows["table"]) else "host"
+    shares = [(measured(profile, "profiled_operator_pct", name=name), name) for name in names]
+    known = [(share, name) for share, name in shares if share is not None]
+    largest = [each for each in known if each[0].value >= profile.thresholds["noted_pct"]]
+    if not known:  # the line with their total is missing
+        own = [(measure(profile, "profiled_operator_ms", name=name), name) for name in names]
+        text = f"Most time of the {where}: {_listed(len(own))}."
+        return clean(totals, say(text, *_facts(own), names=_names(own)))
     if not largest:
         return clean(totals)
-    where = "host" if device is None else "device"
     return clean(totals, say(f"Of the {where}'s, {_listed(len(largest))}.", *_facts(largest), names=_names(largest)))
 
 

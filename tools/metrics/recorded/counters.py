@@ -137,6 +137,17 @@ def reading_interval_s(profile: Profile, device: str) -> Measurement:
     return _of_rows(counters(profile), own.interval_s, own.table[["file", "tick", "line", "time_unix_ns"]], "times")
 
 
+@metric("s", "time from the first to the last reading of device {device}", "For how long was a device sampled?")
+def readings_span_s(profile: Profile, device: str) -> Measurement:
+    """Last time less first time of its readings."""
+    own = readings(profile, device)
+    times = own.table["time_unix_ns"].dropna()
+    if len(times) < 2:
+        raise UsageError(f"the samples of device {device} have no times")
+    rows = own.table[["file", "tick", "line", "time_unix_ns"]]
+    return _of_rows(counters(profile), float(times.max() - times.min()) / 1e9, rows, "times")
+
+
 @metric("processes", "processes on device {device}", "How many processes use a device?")
 def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> Measurement:
     """The most processes in one reading; with ``least_gib`` those that hold at least so much of its memory."""

@@ -17,6 +17,7 @@ TIMED = 0.5  # of the usual steps: timers of fewer are of saves, evaluations or 
 PER_MICRO_BATCH = re.compile(r"_microstep\Z")
 HOST, DEVICE = "self_cpu_time_total", "self_device_time_total"
 OPERATORS, COMMUNICATION = "torch.profiler", "DeepSpeed comms"
+ON_DEVICE = "torch.profiler, device"  # a table whose rows have a column of the device's own times
 
 
 def step_timers(profile: Profile) -> dict[str, pd.DataFrame]:
@@ -64,7 +65,7 @@ def _of_timer(profile: Profile, name: str) -> pd.DataFrame:
 
 def operators(log: JobLog) -> pd.DataFrame:
     """Rows of the first table of torch.profiler whose totals the output states, longest first."""
-    rows = log.actions[log.actions["table"] == OPERATORS]
+    rows = log.actions[log.actions["table"].isin([OPERATORS, ON_DEVICE])]
     total = log.settings.get(HOST)
     if rows.empty or total is None:
         raise UsageError("the job's output holds no whole table of torch.profiler")
@@ -87,10 +88,23 @@ def profiled_total_ms(profile: Profile, where: str) -> Measurement:
 def profiled_operator_pct(profile: Profile, name: str) -> Measurement:
     """An operator's own time of that of all: of the device where the table has it, else of the host."""
     log = job_log(profile)
+    own = _of_operator(log, name)
+    total = log.settings.get(DEVICE if ON_DEVICE in set(own["table"]) else HOST)
+    if total is None:
+        raise UsageError("the job's output does not state the total of the device's times in the table")
+    return of_lines(log, 100.0 * float(own["total_ms"].sum()) / float(total.value), own, "rows of torch.profiler")
+
+
+@metric("ms", "time in {name} by torch.profiler's table", "How long does an operator run by the profiler's table?")
+def profiled_operator_ms(profile: Profile, name: str) -> Measurement:
+    """An operator's own time: of the device where the table has it, else of the host."""
+    own = _of_operator(job_log(profile), name)
+    return of_lines(job_log(profile), float(own["total_ms"].sum()), own, "rows of torch.profiler")
+
+
+def _of_operator(log: JobLog, name: str) -> pd.DataFrame:
     rows = operators(log)
-    own = rows[rows["action"] == choice("operator", name, list(dict.fromkeys(rows["action"])))]
-    total = float((log.settings.get(DEVICE) or log.settings[HOST]).value)
-    return of_lines(log, 100.0 * float(own["total_ms"].sum()) / total, own, "rows of torch.profiler")
+    return rows[rows["action"] == choice("operator", name, list(dict.fromkeys(rows["action"])))]
 
 
 @metric("ms", "time in collectives by DeepSpeed's log", "How long do collectives take by DeepSpeed's log?")

@@ -298,13 +298,15 @@ class KeyAverages:
         if len(cells) != len(self.columns):
             return False
         values = dict(zip(self.columns, cells, strict=True))
-        own = next((values[name] for name in ("Self CUDA", "Self NPU", "Self XPU", "Self CPU") if name in values), "")
+        device = next((values[name] for name in ("Self CUDA", "Self NPU", "Self XPU") if name in values), None)
+        own = values["Self CPU"] if device is None else device
+        table = "torch.profiler" if device is None else "torch.profiler, device"
         time, calls = WITH_UNIT.match(own), number(values.get("# of Calls", ""))
         if time is not None:
             total_ms = in_ms(time[1], time[2]) or 0.0
             mean_ms = total_ms / calls if calls else None
             name = cells[0][:LONGEST_ACTION]
-            self.rows.append(Action("torch.profiler", name, calls, total_ms, mean_ms, number_of_line))
+            self.rows.append(Action(table, name, calls, total_ms, mean_ms, number_of_line))
         return len(self.rows) < MOST_ROWS
 
 
