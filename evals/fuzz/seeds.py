@@ -7,7 +7,9 @@ import json
 import os
 import pickle
 import re
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -173,6 +175,55 @@ def ascend_tables() -> list[bytes]:
     said = {"Communication Time Info": times, "Communication Bandwidth Info": {"HCCS": moved}}
     collectives = {"step7": {"p2p": {}, "collective": {"hcom_allReduce__1_0_1@17": said}}}
     return [steps.encode(), kernels.encode(), json.dumps(collectives).encode()]
+
+
+def nsys_export() -> bytes:
+    """An export of Nsight Systems: a launched kernel, a copy and an NVTX range of one process."""
+    process, second = 77 << 24, 1_000_000_000
+    tables: Mapping[str, tuple[str, tuple[object, ...]]] = {
+        "META_DATA_EXPORT": ("name, value", ("EXPORT_SCHEMA_VERSION", "3.25.0")),
+        "StringIds": ("id, value", (1, "gemm")),
+        "CUPTI_ACTIVITY_KIND_KERNEL": (
+            "start, end, deviceId, streamId, correlationId, globalPid, demangledName, gridX, gridY, gridZ",
+            (second + 30, second + 90, 0, 7, 5, process, 1, 8, 2, 1),
+        ),
+        "CUPTI_ACTIVITY_KIND_MEMCPY": (
+            "start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind, srcKind, dstKind",
+            (second, second + 20, 0, 7, 4, process, 4096, 1, 1, 2),
+        ),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": (
+            "start, end, globalTid, correlationId, nameId",
+            (second + 10, second + 15, process + 77, 5, 1),
+        ),
+        "NVTX_EVENTS": (
+            "start, end, eventType, text, globalTid, domainId",
+            (second, second + 100, 59, "step 1", process + 77, 0),
+        ),
+    }
+    return _database(tables)
+
+
+def ascend_database() -> bytes:
+    """A database of Ascend's profiler: one task with its name, and one account of a step."""
+    tables: Mapping[str, tuple[str, tuple[object, ...]]] = {
+        "STRING_IDS": ("id, value", (1, "MatMul")),
+        "TASK": (
+            "startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId",
+            (1_000, 9_000, 0, 3, 2, 1, 5),
+        ),
+        "COMPUTE_TASK_INFO": ("name, globalTaskId, opType, taskType, blockDim", (1, 2, 1, 1, 20)),
+        "PYTORCH_API": ("startNs, endNs, globalTid, connectionId, name", (500, 900, 77 << 32, 3, 1)),
+    }
+    return _database(tables)
+
+
+def _database(tables: Mapping[str, tuple[str, tuple[object, ...]]]) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for table, (columns, row) in tables.items():
+            connection.execute(f"CREATE TABLE {table} ({columns})")
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        connection.commit()
+        return connection.serialize()
 
 
 def xplane() -> bytes:

@@ -192,6 +192,8 @@ TARGETS = (
     Target(
         "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01
     ),
+    Target("nsys", "t.sqlite", lambda: [seeds.nsys_export()], "binary", _load, 0.004),
+    Target("ascend database", "t.db", lambda: [seeds.ascend_database()], "binary", _load, 0.004),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
     Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
     Target("memory snapshot", "m.pickle", lambda: [seeds.memory_snapshot()], "binary", _records(MEMORY_SNAPSHOT), 0.01),

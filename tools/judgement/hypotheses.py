@@ -21,6 +21,7 @@ from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.hypothesis_tests import HypothesisTest, tests_of
 from tools.knowledge.taxonomy import causes
 from tools.run.events import EventKind
+from tools.views.coarse import by_torch
 from tools.views.profile import Profile
 
 Status = Literal["supported", "open", "untestable", "refuted"]
@@ -226,7 +227,7 @@ def _of_lead(profile: Profile, number: int, lead: Lead) -> Iterator[Hypothesis]:
             size_ms=size_ms,
             size_pct=size_pct,
             likelihood=each.likelihood,
-            needs=tests_of(each.cause).record or lead.decide_by,
+            needs=by_torch(profile, tests_of(each.cause).record) or lead.decide_by,
         )
 
 

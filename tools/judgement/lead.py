@@ -9,6 +9,7 @@ from typing import Any
 from tools.findings import Sentence
 from tools.knowledge.tables import table
 from tools.run.events import EventKind
+from tools.views.coarse import by_torch
 from tools.views.profile import Profile
 
 
@@ -64,7 +65,7 @@ def candidates_of(
     rest = sum(each["likelihood"] for each in entry["candidates"])
     scaled = [Candidate(each["cause"], round(each["likelihood"] * rest / whole, 2), each["why"]) for each in chosen]
     open_ways = (way["do"] for way in entry.get("decide_by", ()) if not _have(profile, rank, way.get("have", "")))
-    return tuple(scaled), next(open_ways, "")
+    return tuple(scaled), by_torch(profile, next(open_ways, ""))
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.collective_records import RasRecords
 from tools.run.events import EventKind
-from tools.views.coarse import WHOLE_FILES, capture_of
+from tools.views.coarse import WHOLE_FILES, by_torch, capture_of
 from tools.views.collective_counts import failed, lost
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -401,6 +401,6 @@ def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check
         return MARKED_STEPS
     parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]
     if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
-        return NEEDED[parts[0]]
+        return by_torch(profile, NEEDED[parts[0]])
     open_checks = [check.needs for check in checks if check.status == "cannot_answer" and check.needs]
     return open_checks[0] if open_checks else MORE_STEPS

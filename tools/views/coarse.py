@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -55,6 +57,18 @@ def capture_of(profile: Profile) -> str:
     ranks = ",".join(str(rank) for rank in _suspects(profile))
     command = f"hermes-dx monitor profile RUN_FOLDER --ranks {ranks} --steps {STEPS}"
     return f"a trace of a few steps: `{command}` while the training runs under the monitor"
+
+
+TORCH_OPTION = re.compile(r"(?:with_stack|record_shapes|profile_memory|enable_cuda_sync_events)=True")
+
+
+def by_torch(profile: Profile, advice: str) -> str:
+    """The advice; where the traces are of Nsight Systems, with the profiler named whose options it holds."""
+    by_nsys = any(each.format == "nsys" for each in profile.run.sources)
+    if not by_nsys or not TORCH_OPTION.search(advice):
+        return advice
+    same = advice.startswith("the same steps")
+    return f"a PyTorch profiler trace of {advice}" if same else f"{advice} (options of the PyTorch profiler)"
 
 
 def _suspects(profile: Profile) -> tuple[int, ...]:

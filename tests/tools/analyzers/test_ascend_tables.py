@@ -150,6 +150,7 @@ def test_small_and_unaligned_packets_are_counted(tmp_path: Path) -> None:
     (finding,) = check.findings
     assert finding.cause == "small_packet"
     assert finding.claim.facts[0].value == pytest.approx(50.0)
+    assert finding.details[0].facts[0].value == pytest.approx(100 * 2.000001 / 66.000001)
     aligned = answer(profile_of(tmp_path / "b", {0: talks(b=large)}), "communication.packets")
     assert aligned.status == "clean"
 

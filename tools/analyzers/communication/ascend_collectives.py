@@ -78,6 +78,7 @@ def packet_sizes(profile: Profile) -> Check | None:
     if small is None:
         return cannot_answer("the tables hold no sizes of packets (communication.json)", NO_COLLECTIVES[1])
     loose = measured(profile, "unaligned_pct")
+    aligned = () if loose is None else (say("{0} of the bytes over HCCS move in unaligned packets.", loose),)
     findings = []
     sizes = say("{0} of the collectives move packets too small to fill the link.", small)
     if small.value > SMALL_SHARE_PCT:
@@ -88,6 +89,7 @@ def packet_sizes(profile: Profile) -> Check | None:
                 confidence=confidence((small.value, SMALL_SHARE_PCT), at_most=PACKET_CAP),
                 impact_ms=0.0,
                 impact_method=NO_COST,
+                details=aligned,
             )
         )
     if loose is not None and loose.value > UNALIGNED_PCT:
@@ -102,7 +104,6 @@ def packet_sizes(profile: Profile) -> Check | None:
         )
     if findings:
         return Check("", "found", findings=tuple(findings))
-    aligned = () if loose is None else (say("{0} of the bytes over HCCS are unaligned.", loose),)
     return clean(sizes, *aligned)
 
 

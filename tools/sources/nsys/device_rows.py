@@ -26,6 +26,7 @@ WORK = (KERNELS, GRAPHS, COPIES, FILLS)
 COMMON = ["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "contextId"]
 NEEDED = ("start", "end", "deviceId", "streamId")
 MOST_PROCESSES = 1024
+MOST_EVENTS = 40_000_000  # some 200 bytes of memory each
 LARGEST_GRID = 2.0**62
 NO_PROCESS = process_of(np.array([ABSENT])).item()
 
@@ -39,6 +40,21 @@ class Ranks:
 
     by_process: dict[int, RankRows] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    read: int = 0  # rows of all tables
+    most: int = MOST_EVENTS
+
+    def count(self, table: str, rows: int) -> None:
+        """Note that rows were read; InputError where memory would not hold them all."""
+        self.read += rows
+        if self.read > self.most:
+            raise InputError(
+                f"the export holds more than {self.most} events (reached in {table}); record fewer steps, "
+                "with nsys profile --delay and --duration"
+            )
+
+    def holds(self, rows: int) -> bool:
+        """Whether so many more rows may be read."""
+        return self.read + rows <= self.most
 
     @property
     def unnamed(self) -> bool:
@@ -87,6 +103,7 @@ def _each(database: Database, ranks: Ranks, table: str, names: list[str], take: 
     ranks.counts[table] = 0
     for columns in pieces(database, table, [*COMMON, *names]):
         ranks.counts[table] += len(columns)
+        ranks.count(table, len(columns))
         process = process_of(columns["globalPid"])
         for each in np.unique(process).tolist():
             if table == SYNCS and each not in ranks.by_process:

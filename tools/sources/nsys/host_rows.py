@@ -32,6 +32,7 @@ class HostCounts:
 
     read: dict[str, int] = field(default_factory=dict)  # rows of each table of the processes that used a device
     elsewhere: int = 0  # rows of processes that used no device
+    dropped: int = 0  # calls of the operating system beyond what memory may hold: no check reads these
     never_popped: dict[str, int] = field(default_factory=dict)  # ranges taken to end where the next one begins
 
 
@@ -116,6 +117,10 @@ def _named(
     """Calls whose name is a number of a text."""
     columns = ["start", "end", "correlationId", "nameId", "globalTid"]
     for piece in pieces(database, table, columns):
+        if table == SYSTEM_CALLS and not ranks.holds(len(piece)):
+            counts.dropped += len(piece)
+            continue
+        ranks.count(table, len(piece))
         for process, at in _by_process(ranks, counts, table, piece["globalTid"]):
             rows, own = ranks.by_process[process], piece.taken(at)
             names, tracks = rows.codes(own["nameId"], texts), rows.host_tracks(own["globalTid"])
@@ -144,6 +149,7 @@ def _ranges(database: Database, strings: Strings, ranks: Ranks, counts: HostCoun
     wanted = f"eventType IN ({MARK}, {PUSH_POP}, {START_END}, {EXTENDED_PUSH_POP})"
     where = wanted if database.has(RANGES, "eventType") else ""
     for piece in pieces(database, RANGES, columns, "text", where):
+        ranks.count(RANGES, len(piece))
         words = _texts(piece, strings)
         for process, at in _by_process(ranks, counts, RANGES, piece["globalTid"]):
             own = piece.taken(at)

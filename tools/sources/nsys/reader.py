@@ -128,6 +128,8 @@ def _note(session: Session, ranks: Ranks, counts: HostCounts) -> str:
         found.append(
             f"{count} NVTX ranges {family!r} were never popped: each is taken to last until the next one begins"
         )
+    if counts.dropped:
+        found.append(f"{counts.dropped} calls of the operating system were left out: the export is too large")
     if counts.elsewhere:
         found.append(f"{counts.elsewhere} events of processes without device work were left out")
     return "; ".join(found)

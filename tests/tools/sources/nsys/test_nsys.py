@@ -8,13 +8,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tools.sources.nsys.export import COPY, GRAPH, KERNEL, RANGE, SYNC, UNIX_NS, US, Export, process, training
+from tests.tools.sources.nsys.export import (
+    CALL,
+    COPY,
+    GRAPH,
+    KERNEL,
+    RANGE,
+    SYNC,
+    UNIX_NS,
+    US,
+    Export,
+    process,
+    training,
+)
 from tools.errors import InputError
 from tools.run.events import EventKind
 from tools.run.model import Rank, Run
 from tools.sources.load import load_run
+from tools.sources.nsys.device_rows import Ranks, read_device_work
+from tools.sources.nsys.host_rows import read_host_events
 from tools.sources.nsys.names import call_name, copy_name, range_of
+from tools.sources.nsys.session import Strings
 from tools.sources.options import LoadOptions
+from tools.sources.sqlite_file import open_database
+from tools.views.coarse import by_torch
 from tools.views.profile import Profile
 
 
@@ -245,3 +262,32 @@ def test_iterations_of_a_real_export_of_an_older_version(traces: Path) -> None:
     assert [step.number for step in rank.steps] == list(range(10, 20))
     assert all(16.5e6 < step.wall_ns < 17.5e6 for step in rank.steps)
     assert rank.devices[0].name == "NVIDIA RTX A4500"
+
+
+def test_an_export_of_more_events_than_memory_holds_is_refused_or_read_without_system_calls(tmp_path: Path) -> None:
+    """Four steps of one rank: 12 kernels and copies with as many calls, and ranges; then 50 calls of the system."""
+    export = training(ranks=1)
+    for at in range(50):
+        export.add(
+            "OSRT_API", start=at * US, end=at * US + 500, globalTid=process(500) + 500, nameId=export.text("poll")
+        )
+    with open_database(export.write(tmp_path / "a.sqlite")) as database:
+        strings, ranks = Strings(database), Ranks()
+        read_device_work(database, strings, ranks)
+        device = ranks.read
+        ranks.most = device
+        with pytest.raises(InputError, match=f"more than {device} events .* record fewer steps"):
+            read_host_events(database, strings, ranks)
+    with open_database(tmp_path / "a.sqlite") as database:
+        strings, ranks = Strings(database), Ranks()
+        read_device_work(database, strings, ranks)
+        ranks.most = device + sum(len(export.rows[table]) for table in (CALL, RANGE))
+        assert read_host_events(database, strings, ranks).dropped == 50
+
+
+def test_advice_names_the_profiler_whose_options_it_holds(tmp_path: Path) -> None:
+    profile = Profile(loaded(training().write(tmp_path / "node.sqlite")))
+    assert by_torch(profile, "the same steps with with_stack=True") == (
+        "a PyTorch profiler trace of the same steps with with_stack=True"
+    )
+    assert by_torch(profile, "many more steps") == "many more steps"
