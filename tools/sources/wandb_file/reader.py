@@ -31,6 +31,7 @@ MOST_OUTPUT = 64 << 20
 SAME_TICK_S = 2.0  # newer versions write the samples of one moment in two records
 IDLE_PCT = 5.0
 LARGEST = 1e30
+LONGEST_WHOLE = 16
 Value = int | float | str
 MIB = 1 << 20
 DEVICE = re.compile(r"gpu\.(\d{1,4})\.(\w{1,40})\Z")
@@ -185,8 +186,10 @@ def _items(message: memoryview, wanted: int) -> Iterator[tuple[str, Value]]:
 
 def _value(text: bytes) -> Value | None:
     """A number or a text of JSON; None where it is another thing or no JSON."""
+    if text.isdigit() and len(text) < LONGEST_WHOLE:  # most values are numbers
+        return int(text)
     try:
-        value = json.loads(text)
+        value = json.loads(text.decode())
     except (ValueError, RecursionError):
         return None
     if isinstance(value, bool):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evals.fuzz.tracker_files import config, history, message, output, samples, wandb_file, wandb_run
 from tests.real_runs import real_profile
+from tests.tools.sources.job_log.logs import megatron
 from tools.analyzers.registry import check_of
 from tools.errors import InputError
 from tools.judgement.ranking import ranking
@@ -179,6 +180,48 @@ def test_values_beyond_numbers_are_passed_over(tmp_path: Path) -> None:
     odd = {"step": 3, "_timestamp": "Infinity", "hist": [1] * LONGEST_VALUE, "nan": float("nan"), "big": 10**40}
     with pytest.raises(InputError, match="no steps, no samples"):
         run_of(tmp_path, wandb_file([history(odd)] * 5))
+
+
+def test_torchtitan_states_the_mean_since_the_last_record(tmp_path: Path) -> None:
+    rows = [
+        history(
+            {"_step": at, "_timestamp": START_S + 9 * at, "time_metrics/end_to_end(s)": 0.8, "throughput(tps)": 5000}
+        )
+        for at in range(10, 110, 10)
+    ]
+    log = run_of(tmp_path, wandb_file(rows)).job_log
+    assert log is not None
+    assert (set(log.steps["wall_ms"]), set(log.steps["span"]), log.step_time) == ({800.0}, {10}, "mean")
+    assert set(log.steps["tokens_per_s"]) == {5000.0}
+
+
+def test_records_that_name_no_step_are_taken_one_by_one_with_a_note(tmp_path: Path) -> None:
+    rows = [history({"loss": 1.0, "_step": at, "_timestamp": START_S + 3 * at}) for at in range(20)]
+    run = run_of(tmp_path, wandb_file(rows))
+    assert run.job_log is not None
+    assert set(run.job_log.steps["wall_ms"]) == {3000.0}
+    assert any("each record is taken for one step" in note for note in run.notes)
+
+
+def test_next_to_a_log_with_steps_these_are_used(tmp_path: Path) -> None:
+    (tmp_path / "run.wandb").write_bytes(SMALL)
+    (tmp_path / "train.log").write_text(megatron(*((step, 700.0) for step in range(1, 40))))
+    log = load_run([tmp_path]).job_log
+    assert log is not None
+    assert set(log.steps["wall_ms"]) == {700.0}
+    assert log.files[int(log.steps["file"].iloc[0])] == "train.log"
+    assert log.files[log.settings["seq_length"].file] == "run.wandb (history)"
+
+
+def test_next_to_a_log_without_steps_the_history_gives_them(tmp_path: Path) -> None:
+    (tmp_path / "run.wandb").write_bytes(SMALL)
+    (tmp_path / "train.log").write_text("n1:7:9 [0] NCCL INFO NCCL version 2.27.7+cuda13.0\n")
+    log = load_run([tmp_path]).job_log
+    assert log is not None
+    assert log.nccl.version is not None
+    assert log.files[log.nccl.version.file] == "train.log"
+    assert log.steps["wall_ms"].round(3).tolist() == [500.0] * 29
+    assert {log.files[at] for at in log.steps["file"]} == {"run.wandb (history)"}
 
 
 # --- the real file ---
