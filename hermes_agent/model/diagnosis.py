@@ -253,6 +253,7 @@ class AdviceRecord(Record):
     predicted_speedup: float | None
     interval: tuple[float, float] | None
     text: str = ""
+    setting: str | None = None
     evidence: list[str] = Field(default_factory=list)
     cases: list[str] = Field(default_factory=list)
 

@@ -30,6 +30,7 @@ from tools.findings import Check, Fact, Finding, Sentence, on_its_rank
 from tools.judgement.catalog import measure
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.lead import Lead
+from tools.judgement.planned_settings import planned_setting
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.routes import Route, is_about
@@ -254,12 +255,19 @@ class _Composer:
             for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, *of_run)
         ]
         rows.sort(key=lambda row: (-_speedup(row[1]), row[0], row[2].effort))
-        return [self._advice_record(f"A{number}", *row) for number, row in enumerate(rows, start=1)]
+        first = {place: number for number, (place, _, _) in reversed(list(enumerate(rows, start=1)))}
+        return [
+            self._advice_record(f"A{number}", *row, planned=first[row[0]] == number)
+            for number, row in enumerate(rows, start=1)
+        ]
 
     def _advice_record(
-        self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization
+        self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization, *, planned: bool
     ) -> record.AdviceRecord:
+        """One change; the first for a cause also has the setting that a planner gives for it."""
         predicted, own = self._prediction(ranked), ranked.finding.ranks
+        setting = planned_setting(self.profile, ranked.finding) if planned else None
+        sentences = (self._prospect(ranked, predicted), *(() if setting is None else (setting.sentence,)))
         recall = self.findings.recalls.get(place)
         return record.AdviceRecord(
             id=identifier,
@@ -275,8 +283,9 @@ class _Composer:
             predicted_step_ms=predicted[0].value if predicted else None,
             predicted_speedup=predicted[1].value if predicted else None,
             interval=(predicted[2].value, predicted[3].value) if predicted else None,
-            text=self._render(self._prospect(ranked, predicted)),
-            evidence=[self.ledger.cite(fact) for fact in predicted],
+            text=" ".join(map(self._render, sentences)),
+            setting=setting.setting if setting is not None and setting.setting else None,
+            evidence=[self.ledger.cite(fact) for sentence in sentences for fact in sentence.facts],
             cases=[self.case_ids[hit.id] for hit in recall.hits] if recall else [],
         )
 

@@ -1,0 +1,73 @@
+"""The setting that a planner gives for what was found."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.synthetic import RankBuilder, profile_of
+from tools.findings import Finding, Sentence
+from tools.judgement.catalog import measure
+from tools.judgement.planned_settings import PLANNED, planned_setting
+from tools.knowledge.taxonomy import causes
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+RECORDED = Path(__file__).parents[3] / "evals/lab/recorded"
+
+
+@cache
+def recorded(name: str) -> Profile:
+    return Profile(load_run([RECORDED / name / "slow"]))
+
+
+def finding(cause: str, mechanism: str | None = None) -> Finding:
+    return Finding(cause, Sentence(""), 0.9, mechanism)
+
+
+def test_the_planned_causes_are_those_of_the_taxonomy() -> None:
+    known = causes()
+    assert all(cause in known and mechanism in (None, *known[cause].mechanisms) for cause, mechanism in PLANNED)
+
+
+def test_tiny_buckets_get_the_bucket_size_and_its_gain() -> None:
+    profile = recorded("tiny_buckets/tokens-mild")
+    found = planned_setting(profile, finding("small_packet"))
+    assert found is not None
+    assert found.setting == "bucket_cap_mb=25"
+    assert found.sentence.facts[0].value == measure(profile, "changed_speedup", changes="bucket_cap_mb=25").value
+    speedup, low, high = (fact.value for fact in found.sentence.facts)
+    assert low < speedup < high
+
+
+def test_a_heavy_stage_gets_what_equal_stages_compute() -> None:
+    profile = recorded("heavy_stage/stages-strong")
+    found = planned_setting(profile, finding("pipeline_imbalance"))
+    assert found is not None
+    assert found.setting == "equal stages"
+    mean, own = (fact.value for fact in found.sentence.facts)
+    computes = [measure(profile, "stage_compute_ms", rank=rank).value for rank in (0, 1)]
+    assert (mean, own) == (pytest.approx(sum(computes) / 2), max(computes))
+    assert "with_modules=True" in found.sentence.template
+
+
+def test_few_micro_batches_get_four_for_each_stage() -> None:
+    found = planned_setting(recorded("few_micro_batches/stages-strong"), finding("pipeline_bubble"))
+    assert found is not None
+    assert found.setting == "micro_batches=8"
+    assert [fact.value for fact in found.sentence.facts] == pytest.approx([100 / 2, 100 / 9])
+
+
+def test_what_the_run_lacks_is_named_and_no_setting_given() -> None:
+    rank = RankBuilder()
+    rank.operator("DistributedDataParallel.forward", 1, 20)
+    rank.kernel("gemm", start_us=10, duration_us=50, call_us=2)
+    rank.step(0, 0, 100)
+    found = planned_setting(profile_of(rank), finding("small_packet"))
+    assert found is not None
+    assert found.setting == ""
+    assert "gradients on a device are ready when their kernels end" in found.sentence.template
+    assert "record_shapes=True" in found.sentence.template
+    assert planned_setting(profile_of(rank), finding("memory_bound")) is None

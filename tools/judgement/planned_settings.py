@@ -1,0 +1,126 @@
+"""The exact setting that a planner or formula gives for a cause that was found, from the run's own figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tools.analyzers.overlap.pipeline import ENOUGH_PER_STAGE
+from tools.errors import InputError
+from tools.findings import Fact, Finding, Sentence
+from tools.judgement.catalog import measure
+from tools.judgement.what_if import answered
+from tools.metrics.communication.pipeline import pipeline
+from tools.views.gradient_sync import exchanged_by
+from tools.views.profile import Profile
+from tools.whatif.planners.gradient_buckets import DDP_BUCKET_MB, BucketPlan
+from tools.whatif.planners.record import Planned
+from tools.whatif.planners.recorded_gradients import plan_run
+
+LEAST_SPEEDUP = 1.01  # a smaller gain is within what two starts of one setting differ by
+FOR_BUCKETS = (
+    "traces of all ranks of a few steps on processors with record_shapes=True, or the gradients' times as JSON"
+)
+FOR_LAYERS = "times and bytes of each layer (a trace with with_modules=True and profile_memory=True)"
+
+
+@dataclass(frozen=True)
+class PlannedSetting:
+    """A setting such as ``bucket_cap_mb=25`` ("" where the run lacks an input), and the sentence about it."""
+
+    setting: str
+    sentence: Sentence
+
+
+def planned_setting(profile: Profile, finding: Finding) -> PlannedSetting | None:
+    """The setting for a finding; None where no planner is about it."""
+    if not profile.traced:
+        return None
+    make = PLANNED.get((finding.cause, finding.mechanism)) or PLANNED.get((finding.cause, None))
+    return None if make is None else make(profile)
+
+
+def _buckets(profile: Profile) -> PlannedSetting | None:
+    if exchanged_by(profile) != "ddp":
+        return None
+    try:
+        made: Planned = profile.memo("plan:gradient-buckets", lambda: plan_run(profile))
+    except InputError as error:
+        why = str(error).replace("{", "(").replace("}", ")")
+        text = (
+            f"Which `bucket_cap_mb` is best cannot be planned: {why}. The planner gradient-buckets needs {FOR_BUCKETS}."
+        )
+        return PlannedSetting("", Sentence(text))
+    assert isinstance(made.plan, BucketPlan)
+    best = made.plan.ddp.bucket_cap_mb
+    setting = f"bucket_cap_mb={DDP_BUCKET_MB if best is None else best:g}"
+    default = ", the default," if best is None else ""
+    gain = _gain(profile, setting)
+    if not gain:
+        return None
+    text = (
+        f"By simulation (planner gradient-buckets) `{setting}`{default} is the best, and a step {{0}} faster "
+        "(range {1} to {2})."
+    )
+    return PlannedSetting(setting, Sentence(text, gain))
+
+
+def _micro_batches(profile: Profile) -> PlannedSetting | None:
+    stages = pipeline(profile)
+    if stages is None:
+        return None
+    count = ENOUGH_PER_STAGE * stages.count
+    now, left = (
+        measure(profile, "pipeline_expected_bubble_pct", micro_batches=float(each))
+        for each in (stages.micro_batches, count)
+    )
+    text = (
+        f"Set `--num-micro-batches {count}` for the same batch: by (p - 1) / (m + p - 1) (GPipe, NeurIPS'19, section "
+        "2.3) the bubble falls from {0} to {1} of the step; smaller micro-batches may compute less efficiently."
+    )
+    return PlannedSetting(f"micro_batches={count}", Sentence(text, (now, left)))
+
+
+def _stages(profile: Profile) -> PlannedSetting | None:
+    stages = pipeline(profile)
+    if stages is None:
+        return None
+    heavy = int(stages.table.index.to_numpy(dtype="int64")[int(stages.table["compute_ms"].to_numpy().argmax())])
+    own, mean = measure(profile, "stage_compute_ms", rank=heavy), measure(profile, "stage_compute_ms")
+    text = (
+        f"Equal stages compute {{0}} per step, rank {heavy} computes {{1}}: move layers that take the difference. "
+        f"Which ones the planner pipeline-memory computes from {FOR_LAYERS}."
+    )
+    return PlannedSetting("equal stages", Sentence(text, (mean, own)))
+
+
+def _memory(_: Profile) -> PlannedSetting:
+    text = f"Which activations to keep, swap or recompute the planner pipeline-memory computes from {FOR_LAYERS}."
+    return PlannedSetting("", Sentence(text))
+
+
+def _experts(_: Profile) -> PlannedSetting:
+    text = (
+        "Into how many chunks to split the expert layer the planner expert-degree computes from the sizes and times of "
+        "its all-to-alls and experts (traces of all ranks with record_shapes=True, or those times as JSON)."
+    )
+    return PlannedSetting("", Sentence(text))
+
+
+def _gain(profile: Profile, setting: str) -> tuple[Fact, ...]:
+    """Speedup and its range; nothing where no gain is predicted."""
+    found = answered(profile, setting).prediction
+    if found is None or found.speedup < LEAST_SPEEDUP:
+        return ()
+    bounds = (measure(profile, "changed_speedup", changes=setting, bound=bound) for bound in ("low", "high"))
+    return (measure(profile, "changed_speedup", changes=setting), *bounds)
+
+
+PLANNED: dict[tuple[str, str | None], Callable[[Profile], PlannedSetting | None]] = {
+    ("small_packet", None): _buckets,
+    ("poor_overlap", None): _buckets,
+    ("pipeline_bubble", None): _micro_batches,
+    ("pipeline_imbalance", None): _stages,
+    ("memory_pressure", "recomputation"): _memory,
+    ("moe_imbalance", None): _experts,
+}
