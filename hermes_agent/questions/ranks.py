@@ -18,11 +18,9 @@ from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
 WHOLE_RUN = "all ranks"
-EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
 GROUPS_LISTED = 4
 OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
 OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras", "communication.inspector_arrival")
-MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
 LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
 YES_OR_NO = re.compile(
     r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
@@ -99,7 +97,7 @@ def why_wait(discussion: Discussion, question: Question) -> str:
     share = discussion.measure("wait_share_pct", rank=last)
     lead = wording("waits").format(rank=last)
     doing = [longer_in(discussion, last), _causes_on(discussion, last), _other_cause(discussion, last)]
-    uneven = share.value < max(200.0 / len(ranks), MOST_PCT)
+    uneven = share.value < max(200.0 / len(ranks), discussion.profile().thresholds["most_waiting_pct"])
     several = wording("no_single_rank") if uneven else ""
     return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several])
 
@@ -126,7 +124,7 @@ def _who_waits(discussion: Discussion, question: Question) -> str:
 def _fastest(discussion: Discussion) -> str:
     """The rank with the shortest step without exposed communication."""
     rank = int(str(own_ms(discussion.profile()).idxmin()))
-    even = discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
+    even = discussion.measure("rank_spread_pct", of="own").value < discussion.profile().thresholds["even_ranks_pct"]
     return discussion.say((wording("fastest_even") if even else wording("fastest")).format(rank=rank), rank=rank)
 
 
@@ -214,7 +212,10 @@ def _slowest(discussion: Discussion) -> str:
     if late is not None and late != whole.slowest:
         return blocks([_top_cause_ranks(discussion), _late_and_slowest(discussion, late, whole.slowest)])
     rank = whole.slowest
-    even = late is None and discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
+    even = (
+        late is None
+        and discussion.measure("rank_spread_pct", of="own").value < discussion.profile().thresholds["even_ranks_pct"]
+    )
     elsewhere = cause is not None and (even or rank not in cause.ranks)
     text = wording("none_stands_out") if even else f"rank {rank} is the slowest: {wording('own_time')}"
     lead = discussion.say(f"In the traced steps {text}" if elsewhere else text, rank=rank)
@@ -264,7 +265,7 @@ def _verdict(discussion: Discussion, rank: int, words: str) -> str:
     if LATE.search(words) and not arrivals(profile).empty:
         return _late(discussion, rank, by_diagnosis)
     excess = discussion.measure("rank_excess_pct", rank=rank)
-    slow = excess.value >= EVEN_PCT
+    slow = excess.value >= discussion.profile().thresholds["even_ranks_pct"]
     if by_diagnosis and not slow:
         return paragraph([by_diagnosis, discussion.say(f"In the traced steps {EXCESS}", excess)])
     lead = f"Yes, rank {rank} is slow." if slow else f"No, rank {rank} is no slower than the others."
@@ -277,7 +278,7 @@ def _late(discussion: Discussion, rank: int, by_diagnosis: str) -> str:
     own = discussion.measure("wait_share_pct", rank=rank)
     named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
     share = "{0} of the waiting in collectives is for it"
-    if named or (rank == last and own.value >= MOST_PCT):
+    if named or (rank == last and own.value >= discussion.profile().thresholds["most_waiting_pct"]):
         return discussion.say(f"Yes, rank {rank} is late: {share}.", own)
     if by_diagnosis:
         return paragraph([by_diagnosis, discussion.say(f"In the traced steps {share}.", own)])

@@ -23,8 +23,6 @@ COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodi
 RECORDED_PARTS = ("data_wait", "waiting", "gc")
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
 DEVICE_PARTS = ("compute", "exposed_communication")
-NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
-CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
 UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
@@ -145,7 +143,7 @@ def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
     if excess.value <= 0:
         return discussion.say(f"{name} {{0}}{where}, which is not more than usual.", wall)
     lead = discussion.say(f"{name} {{0}}{where}, which is {{1}} more than the usual step.", wall, excess)
-    if 100.0 * excess.value < NOTICED_PCT * wall.value:
+    if 100.0 * excess.value < discussion.profile().thresholds["noticed_excess_pct"] * wall.value:
         return f"{lead} That is within the usual variation of steps."
     return paragraph([lead, _grown_part(discussion, step, rank)])
 
@@ -180,7 +178,7 @@ def _grown_call(discussion: Discussion, step: int, rank: int, part: str, grown_m
         return ""
     where: dict[str, Argument] = {"rank": rank, "step": step, "name": name, "place": place}
     excess, longest = (discussion.measure(f"step_name_{what}_ms", **where) for what in ("excess", "longest"))
-    if excess.value < CALL_SHARE * grown_ms:
+    if excess.value < discussion.profile().thresholds["explaining_call_share"] * grown_ms:
         return ""
     text = f"Of the {kind} {{n0}} grew most: {{0}} more than usual, the longest single one takes {{1}}."
     return discussion.say(text, excess, longest, names=(name,))

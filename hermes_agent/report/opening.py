@@ -11,6 +11,7 @@ from tools.analyzers.registry import check_of
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
+from tools.judgement.lead import in_terms_of_run
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
@@ -309,7 +310,11 @@ def _unexplained(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return []
     parts = ranking.unexplained
     pieces = " and ".join(f"{{{index}}} ({PART_TITLES[part]})" for index, part in enumerate(parts))
-    needed = f"; to find out, record {NEEDED[parts[0]]}" if ranking.verdict != "inconclusive" else ""
+    needed = (
+        f"; to find out, record {in_terms_of_run(profile, NEEDED[parts[0]])}"
+        if ranking.verdict != "inconclusive"
+        else ""
+    )
     verb = "is" if len(parts) == 1 else "are"
     text = f"{pieces} of the step {verb} not explained by any cause{needed}."
     return [Sentence(text, tuple(_share(profile, part) for part in parts))]

@@ -68,6 +68,25 @@ def candidates_of(
     return tuple(scaled), by_torch(profile, next(open_ways, ""))
 
 
+# What to record is written for torch.profiler; of JAX it has these names (jax.profiler, ProfileOptions).
+OF_JAX = {
+    "`record_function` span": "`jax.profiler.TraceAnnotation` span",
+    "record_function span": "`jax.profiler.TraceAnnotation` span",
+    "`with_stack=True`": "the Python tracer (`ProfileOptions.python_tracer_level = 1`)",
+    "with_stack=True": "the Python tracer (`ProfileOptions.python_tracer_level = 1`)",
+    "steps marked with the profiler's step()": "steps marked with `jax.profiler.StepTraceAnnotation`",
+}
+
+
+def in_terms_of_run(profile: Profile, text: str) -> str:
+    """What to record in the words of the profiler that made the run's traces."""
+    if not any(each.format == "xplane" for each in profile.run.sources):
+        return text
+    for name, own in OF_JAX.items():
+        text = text.replace(name, own)
+    return text
+
+
 @lru_cache(maxsize=1)
 def _kinds() -> dict[str, Any]:
     return table("leads")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
-from tools.judgement.lead import Lead
+from tools.judgement.lead import Lead, in_terms_of_run
 from tools.judgement.leads import leads
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
@@ -108,6 +108,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
     deciding = next((lead.decide_by for lead in open_leads if judged.open_place and lead.decide_by), judged.needs)
+    deciding = in_terms_of_run(profile, deciding)
+    open_leads = tuple(replace(each, decide_by=in_terms_of_run(profile, each.decide_by)) for each in open_leads)
     return Ranking(
         *(ordered_causes, tuple(below), judged.verdict, judged.why, deciding, unexplained, open_leads),
         steps_verdict=of_steps.verdict if hung else None,

@@ -88,7 +88,8 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
         part, size, share_pct = "step", step, 100.0
     ranks = series.ranks if part == "waiting" else size.ranks
     claim = Sentence(SAID[part], (size, step) if part in PARTS else (step,), tuple(map(str, size.ranks)))
-    kind = PARTS.get(part, "unseen")
+    long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
+    kind = PARTS.get(part, "unseen_long" if long else "unseen")
     place = Place(PARTS.get(part, "step"), ranks, "every step")
     return Lead(place, size.value, share_pct, claim, _candidates(profile, kind), judged.needs)
 

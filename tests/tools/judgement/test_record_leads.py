@@ -41,3 +41,12 @@ def test_a_rhythm_in_the_log_is_the_lead_with_the_steps_that_it_hits(tmp_path: P
     assert (found.verdict, lead.place.part, lead.place.steps) == ("inconclusive", "host", "every 6th step")
     assert [each.cause for each in lead.candidates] == ["checkpoint_stall"]
     assert lead.impact_ms_per_step == pytest.approx(340.0 / 6, rel=0.05)
+
+
+def test_steps_too_long_to_be_filled_by_launching_name_the_work_first(tmp_path: Path) -> None:
+    """Launching fills no step of 100 s: that would be ten million operators."""
+    short = _diagnosed(tmp_path / "short", [100.0 + step % 3 for step in range(60)])
+    long = _diagnosed(tmp_path / "long", [100_000.0 + step % 3 for step in range(60)])
+    assert short.leads[0].candidates[0].cause == "operator_dispatch"
+    assert long.leads[0].candidates[0].cause == "compute_bound"
+    assert "operator_dispatch" not in [each.cause for each in long.leads[0].candidates]

@@ -12,7 +12,6 @@ from tools.metrics.registry import measure
 from tools.run.environment import HostEnvironment
 from tools.views.profile import Profile
 
-FEWEST_CORES = 2.0  # for each device: its training thread, and one for what loads its data
 HYPOTHESIS = 0.4  # below what makes a verdict: a limit costs time only where it is reached
 WRONG_BUILD = 0.7
 NO_COST = "a setting's cost cannot be read from one run"
@@ -72,9 +71,13 @@ def _cores(profile: Profile, number: int) -> Finding | None:
     own = profile.run.environments[number]
     devices = max(own.number("gpus") or 1.0, 1.0)
     limits = {each: own.number(each) for each in ("allowed_cores", "quota_cores")}
-    tight = {name: value for name, value in limits.items() if value is not None and value < FEWEST_CORES * devices}
+    tight = {
+        name: value
+        for name, value in limits.items()
+        if value is not None and value < profile.thresholds["cores_per_device"] * devices
+    }
     cores = measured(profile, "machine_cores", kind="cores", environment=number)
-    if not tight or cores is None or cores.value < FEWEST_CORES * devices:
+    if not tight or cores is None or cores.value < profile.thresholds["cores_per_device"] * devices:
         return None
     kind = min(tight, key=lambda name: tight[name])
     may = measure(profile, "machine_cores", kind=kind, environment=number)

@@ -10,10 +10,6 @@ from tools.metrics.registry import measure
 from tools.views.counters import CounterView, counter_view
 from tools.views.profile import Profile
 
-STEAL_PCT = 5.0  # of processor time: what a virtual machine is billed for and does not get
-WAITING_PCT = 20.0  # of the time some process waits for a processor; a few per cent are usual on a busy machine
-STALLED_PCT = 10.0  # of the time every process that could run waits for a disk
-IOWAIT_PCT, DISK_BUSY_PCT = 10.0, 90.0
 NO_COST = "what it costs a step cannot be read from samples of a machine"
 CPU_CAP, DISK_CAP = 0.6, 0.45  # samples do not say whose processes wait
 MACHINE = ("cpu_busy_pct", "cpu_iowait_pct", "cpu_steal_pct", "pressure_cpu_some_pct", "pressure_io_full_pct")
@@ -41,15 +37,27 @@ def processors(profile: Profile) -> Check | Finding | None:
         return None
     steal, waiting = _level(profile, "cpu_steal_pct"), _level(profile, "pressure_cpu_some_pct")
     own = _waiting_process(profile)
-    if steal is not None and steal.value >= STEAL_PCT:
+    if steal is not None and steal.value >= profile.thresholds["stolen_cpu_pct"]:
         claim = say("Other virtual machines take {0} of the processor time.", steal)
-        return found(_contention(profile, claim, confidence((steal.value, STEAL_PCT), at_most=CPU_CAP)))
-    if own is not None and own.value >= WAITING_PCT:
+        return found(
+            _contention(
+                profile, claim, confidence((steal.value, profile.thresholds["stolen_cpu_pct"]), at_most=CPU_CAP)
+            )
+        )
+    if own is not None and own.value >= profile.thresholds["cpu_pressure_pct"]:
         claim = say("A Python process waits for a processor for {0} of the time.", own)
-        return found(_contention(profile, claim, confidence((own.value, WAITING_PCT), at_most=CPU_CAP)))
-    if waiting is not None and waiting.value >= WAITING_PCT:
+        return found(
+            _contention(
+                profile, claim, confidence((own.value, profile.thresholds["cpu_pressure_pct"]), at_most=CPU_CAP)
+            )
+        )
+    if waiting is not None and waiting.value >= profile.thresholds["cpu_pressure_pct"]:
         claim = say("Some process waits for a processor for {0} of the time.", waiting)
-        return found(_contention(profile, claim, confidence((waiting.value, WAITING_PCT), at_most=DISK_CAP)))
+        return found(
+            _contention(
+                profile, claim, confidence((waiting.value, profile.thresholds["cpu_pressure_pct"]), at_most=DISK_CAP)
+            )
+        )
     support = _figures(profile)
     if steal is None and waiting is None and own is None:
         return cannot_answer(
@@ -105,14 +113,23 @@ def disks(profile: Profile) -> Check | Finding | None:
     busy = _busiest_disk(profile, view)
     if stalled is None and iowait is None and busy is None:
         return None
-    if stalled is not None and stalled.value >= STALLED_PCT:
+    if stalled is not None and stalled.value >= profile.thresholds["disk_stall_pct"]:
         claim = say("All processes that could run wait for disks for {0} of the time.", stalled)
-        return found(_reading(claim, confidence((stalled.value, STALLED_PCT), at_most=DISK_CAP), busy))
-    if busy is not None and busy[0].value >= DISK_BUSY_PCT and iowait is not None and iowait.value >= IOWAIT_PCT:
+        return found(
+            _reading(claim, confidence((stalled.value, profile.thresholds["disk_stall_pct"]), at_most=DISK_CAP), busy)
+        )
+    if (
+        busy is not None
+        and busy[0].value >= profile.thresholds["disk_busy_pct"]
+        and iowait is not None
+        and iowait.value >= profile.thresholds["disk_wait_pct"]
+    ):
         claim = say(
             "Processors are idle for {0} of the time while a disk works, which has requests for {1}.", iowait, busy[0]
         )
-        return found(_reading(claim, confidence((iowait.value, IOWAIT_PCT), at_most=DISK_CAP), busy))
+        return found(
+            _reading(claim, confidence((iowait.value, profile.thresholds["disk_wait_pct"]), at_most=DISK_CAP), busy)
+        )
     said = [say("Processors are idle for {0} of the time while a disk works.", iowait)] if iowait is not None else []
     said += (
         [say("All processes that could run wait for disks for {0} of the time.", stalled)]
@@ -120,7 +137,9 @@ def disks(profile: Profile) -> Check | Finding | None:
         else []
     )
     said += [say("The busiest disk has requests for {0} of the time.", busy[0])] if busy is not None else []
-    return symptom(*said) if iowait is not None and iowait.value >= IOWAIT_PCT else clean(*said)
+    return (
+        symptom(*said) if iowait is not None and iowait.value >= profile.thresholds["disk_wait_pct"] else clean(*said)
+    )
 
 
 def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:

@@ -13,8 +13,6 @@ from tools.metrics.registry import measure
 from tools.run.program_frames import short_frame
 from tools.views.profile import Profile
 
-SHARE_PCT = 20.0  # of the samples: a tenth of them alone varies by some per cent between recordings of 10 s
-FEWEST_SAMPLES = 100  # a second at py-spy's usual rate
 HYPOTHESIS = 0.45  # below what makes a verdict: samples do not show whether the device waited
 SHOWN = 3  # functions of a rank
 SHOWN_RANKS = 4
@@ -99,15 +97,15 @@ def _findings(profile: Profile, said: list[Sentence]) -> list[Finding]:
     sampled = [
         rank
         for rank in host_stacks(profile).ranks
-        if measure(profile, "stack_samples", rank=rank).value >= FEWEST_SAMPLES
+        if measure(profile, "stack_samples", rank=rank).value >= profile.thresholds["fewest_stack_samples"]
     ]
     findings: list[Finding] = []
     for each in MEANINGS:
         shares: dict[int, Fact] = {
             rank: measure(profile, "activity_share_pct", activity=each.activity, rank=rank) for rank in sampled
         }
-        ranks = affected(shares, SHARE_PCT) if shares else ()
-        ranks = tuple(rank for rank in ranks if shares[rank].value >= SHARE_PCT)
+        ranks = affected(shares, profile.thresholds["sampled_activity_pct"]) if shares else ()
+        ranks = tuple(rank for rank in ranks if shares[rank].value >= profile.thresholds["sampled_activity_pct"])
         if not ranks:
             continue
         worst = worst_of(shares)

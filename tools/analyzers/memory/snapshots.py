@@ -10,8 +10,6 @@ from tools.metrics.registry import measure
 from tools.run.program_frames import short_frame
 from tools.views.profile import Profile
 
-AGAIN_CALLS = 10.0  # cudaMalloc after a cudaFree: fewer are a change of phase, such as an evaluation
-FRAGMENTED_PCT = 20.0  # of the reserved memory
 CHURN_CAP, FRAGMENTED_CAP = 0.75, 0.45
 SHOWN, SHOWN_SNAPSHOTS = 3, 4
 NO_COST = "a snapshot does not show how long the calls take"
@@ -62,11 +60,15 @@ def _churn(profile: Profile, number: int) -> Finding | None:
     again, failed = (
         measure(profile, "segment_calls", call=each, snapshot=number) for each in ("reserve_again", "out_of_memory")
     )
-    if again.value < AGAIN_CALLS and not failed.value:
+    least = profile.thresholds["reserved_again_calls"]
+    if again.value < least and not failed.value:
         return None
     text = "The allocator returns memory to the device and reserves it again: {0} to cudaMalloc after a cudaFree."
-    claim = say(text, again) if again.value >= AGAIN_CALLS else say("{0} to the allocator ran out of memory.", failed)
-    sure = confidence((max(again.value, AGAIN_CALLS), AGAIN_CALLS), at_most=CHURN_CAP)
+    claim = say(text, again) if again.value >= least else say("{0} to the allocator ran out of memory.", failed)
+    sure = confidence(
+        (max(again.value, least), least),
+        at_most=CHURN_CAP,
+    )
     return Finding(
         cause="memory_pressure",
         mechanism="allocator_retry",
@@ -86,14 +88,14 @@ def _fragmented(profile: Profile, number: int) -> Finding | None:
     if own.blocks.empty:
         return None
     unused = measure(profile, "fragmented_pct", snapshot=number)
-    if unused.value < FRAGMENTED_PCT:
+    if unused.value < profile.thresholds["fragmented_memory_pct"]:
         return None
     size = measure(profile, "snapshot_bytes", figure="unused_in_segments", snapshot=number)
     return Finding(
         cause="memory_pressure",
         mechanism="fragmentation",
         claim=say("{0} of the reserved memory ({1}) is free within segments that are in use.", unused, size),
-        confidence=confidence((unused.value, FRAGMENTED_PCT), at_most=FRAGMENTED_CAP),
+        confidence=confidence((unused.value, profile.thresholds["fragmented_memory_pct"]), at_most=FRAGMENTED_CAP),
         ranks=(own.rank,) if own.rank >= 0 else (),
         impact_ms=0.0,
         impact_method=NO_COST,

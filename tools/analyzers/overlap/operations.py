@@ -10,8 +10,6 @@ from tools.metrics.recorded.operations import operations, replays
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
-SLOWED = 1.1  # of the ideal step: from here on the study calls a job slowed (Lin et al., OSDI'25, section 4)
-MOST_OF_IT = 0.5  # of the slowdown: what explains so much of it explains the job (section 5)
 CAP = 0.9
 METHOD = "replay of the recorded operations"
 WHOLE_STEPS = "the operations of whole steps: every step and data-parallel rank with the same ones"
@@ -34,15 +32,15 @@ def operation_times(profile: Profile) -> Check | Finding | None:
     slowdown = measure(profile, "operations_slowdown")
     step, ideal = (measure(profile, "replayed_step_ms", ideal=each) for each in ("nothing", "everything"))
     whole = say("With the ideal time of its type for every operation a step of {0} would take {1}.", step, ideal)
-    if slowdown.value < SLOWED:
+    if slowdown.value < profile.thresholds["slowed_job_factor"]:
         return clean(say("The recorded times make a step {0} as long as ideal ones.", slowdown), whole)
     slowed_ms = step.value - ideal.value
     without = measure(profile, "replayed_step_ms", ideal="workers")
-    if (share := (step.value - without.value) / slowed_ms) >= MOST_OF_IT:
+    if (share := (step.value - without.value) / slowed_ms) >= profile.thresholds["explained_slowdown_share"]:
         return _workers(profile, share, min(step.value - without.value, step.value), whole)
     heavy = max(found.by_stage, key=lambda stage: found.by_stage[stage])
     without = measure(profile, "replayed_step_ms", ideal="stage", stage=heavy)
-    if (share := (step.value - without.value) / slowed_ms) >= MOST_OF_IT:
+    if (share := (step.value - without.value) / slowed_ms) >= profile.thresholds["explained_slowdown_share"]:
         return _stage(profile, heavy, share, min(step.value - without.value, slowed_ms), whole)
     text = "Slow operations make a step {0} as long as ideal ones, and neither a few workers nor one stage explain it."
     return symptom(say(text, slowdown), whole)
@@ -63,7 +61,11 @@ def _workers(profile: Profile, share: float, saved_ms: float, whole: Sentence) -
     return Finding(
         cause="straggler",
         claim=say(text, slowdown),
-        confidence=confidence((slowdown.value, SLOWED), (share, MOST_OF_IT), at_most=CAP),
+        confidence=confidence(
+            (slowdown.value, profile.thresholds["slowed_job_factor"]),
+            (share, profile.thresholds["explained_slowdown_share"]),
+            at_most=CAP,
+        ),
         ranks=ranks,
         saving=_saving(profile, saved_ms),
         details=(whole, say(f"Rank {worst} computes {{0}} per step, the mean of the ranks is {{1}}.", own, every)),
@@ -81,7 +83,11 @@ def _stage(profile: Profile, heavy: int, share: float, saved_ms: float, whole: S
     return Finding(
         cause="pipeline_imbalance",
         claim=say(f"Pipeline stage {heavy} computes {{0}} per step, the mean of the stages is {{1}}.", own, mean),
-        confidence=confidence((slowdown.value, SLOWED), (share, MOST_OF_IT), at_most=CAP),
+        confidence=confidence(
+            (slowdown.value, profile.thresholds["slowed_job_factor"]),
+            (share, profile.thresholds["explained_slowdown_share"]),
+            at_most=CAP,
+        ),
         ranks=ranks,
         saving=_saving(profile, saved_ms),
         details=(

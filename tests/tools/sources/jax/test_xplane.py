@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from tests.real_runs import real_profile
 from tests.tools.sources.jax.planes import START_NS, Event, PlaneText, environment, number, part, two_devices
 from tools.errors import InputError
+from tools.judgement.lead import in_terms_of_run
+from tools.judgement.ranking import ranking
 from tools.run.kinds import EventKind
 from tools.sources.jax.reader import read_xplane
 from tools.sources.jax.source import XPLANE
@@ -72,6 +74,16 @@ def test_calls_of_one_jitted_function_are_the_steps_where_none_are_marked(tmp_pa
     assert [step.number for step in run.ranks[0].steps] == [0, 1, 2]
     assert [step.wall_ns for step in run.ranks[0].steps] == [1_000_000, 1_000_000, 900_000]
     assert not run.has_device
+
+
+def test_what_to_record_is_named_as_jax_names_it(tmp_path: Path) -> None:
+    profile = Profile(load_run([written(tmp_path, two_devices())]))
+    of_torch = "a `record_function` span around fetching the batch, or the same steps with `with_stack=True`"
+    said = in_terms_of_run(profile, of_torch)
+    assert said.startswith("a `jax.profiler.TraceAnnotation` span around fetching the batch")
+    assert "with_stack" not in said
+    judged = ranking(profile)
+    assert "record_function" not in " ".join([judged.needs, *(each.decide_by for each in judged.leads)])
 
 
 def test_a_tpu_has_its_operations_its_steps_and_collectives(tmp_path: Path) -> None:
