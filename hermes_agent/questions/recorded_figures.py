@@ -32,12 +32,11 @@ FIGURES = (
     RecordedFigure(
         re.compile(
             r"\b(which|what|top|list|longest|slowest|most expensive)\b.*\b(operators?|ops|kernels?|functions?|calls?)\b"
-            r"|^where (does|do|did|is) .*\b(host|cpu|program)\b"
         ),
         ("computation.output_operators", "cpu.sampled_stacks"),
     ),
     RecordedFigure(
-        re.compile(r"^where (does|do|did|is) .*\btime\b"),
+        re.compile(r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b"),
         ("computation.output_operators", "cpu.sampled_stacks"),
         without_steps=True,
     ),
