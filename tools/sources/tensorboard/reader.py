@@ -92,7 +92,8 @@ def _steps(tags: dict[str, _Tag]) -> tuple[TrackedSteps, list[str]]:
     if not chosen:
         return found, notes
     tag = training[chosen]
-    notes.append(f"its steps are those of the scalar {chosen!r}")
+    counted = "" if chosen in timed else ", as the training counts them: where it writes once an epoch, they are epochs"
+    notes.append(f"its steps are those of the scalar {chosen!r}{counted}")
     for step, wall_s, value, record in zip(tag.steps, tag.walls_s, tag.values, tag.records, strict=True):
         own = {chosen: value} if chosen in timed else {}
         found.add(record, {STEP: step, CLOCK: wall_s, **own})

@@ -54,6 +54,13 @@ def test_without_a_stated_time_the_times_of_writing_are_used(tmp_path: Path, ten
     assert steps_of(tmp_path, *events) == [50.0] * 11  # ten steps between two records
 
 
+def test_what_the_steps_are_is_said(tmp_path: Path) -> None:
+    events = [event(START_S + at, at, {"Loss/train": 1.0}) for at in range(20)]
+    notes = " ".join(run_of(tmp_path, b"".join(events)).notes)
+    assert "those of the scalar 'Loss/train', as the training counts them" in notes
+    assert "the time between them is used" in notes
+
+
 def test_scalars_of_epochs_samples_and_evaluations_are_no_steps(tmp_path: Path) -> None:
     for tags in (["epoch_loss", "batch_loss"], ["eval/loss"], ["lm loss vs samples"]):
         events = [event(START_S + at, at, dict.fromkeys(tags, 1.0)) for at in range(20)]
