@@ -20,6 +20,7 @@ MOST_ROWS = 1 << 27
 HEADER_BYTES = 100
 STEPS = 100_000  # of SQLite's machine between two looks at the clock
 AT_ONCE = 65_536  # rows
+INTERRUPTED = "interrupted"  # what SQLite reports where the clock stops it
 ABSENT = -(2**62)  # stands for a number that is not there
 
 
@@ -96,6 +97,9 @@ class Database:
                     raise InputError(f"{self.path}: a table has more than {MOST_ROWS} rows; export fewer steps")
                 yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
+            if str(error) == INTERRUPTED:
+                said = f"reading it takes longer than {MOST_SECONDS:g} s; record fewer steps"
+                raise InputError(f"{self.path}: {said}") from error
             raise InputError(f"{self.path}: cannot be read as SQLite ({error}); copy or export it again") from error
 
 

@@ -24,6 +24,7 @@ from tests.tools.sources.nsys.export import (
 from tools.errors import InputError
 from tools.run.events import EventKind
 from tools.run.model import Rank, Run
+from tools.sources import sqlite_file
 from tools.sources.load import load_run
 from tools.sources.nsys.device_rows import Ranks, read_device_work
 from tools.sources.nsys.host_rows import read_host_events
@@ -291,3 +292,16 @@ def test_advice_names_the_profiler_whose_options_it_holds(tmp_path: Path) -> Non
         "a PyTorch profiler trace of the same steps with with_stack=True"
     )
     assert by_torch(profile, "many more steps") == "many more steps"
+
+
+def test_an_export_that_takes_too_long_is_refused_with_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = training(ranks=1).write(tmp_path / "a.sqlite")
+    monkeypatch.setattr(sqlite_file, "STEPS", 1)
+    monkeypatch.setattr(sqlite_file, "MOST_SECONDS", 0.0)
+    with (
+        pytest.raises(InputError, match=r"a\.sqlite: reading it takes longer than 0 s; record fewer steps"),
+        open_database(path) as database,
+    ):
+        database.table("StringIds", "id")
