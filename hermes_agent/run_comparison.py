@@ -30,6 +30,26 @@ class RunComparison:
     noise_pct: float
 
     @property
+    def against_noise(self) -> str:
+        """Whether the change is more than the steps' own spread, as a sentence; "" where too few steps show it."""
+        if self.interval is None:
+            return ""
+        low, high = self.interval.low_pct, self.interval.high_pct
+        bounds = f"{self.change_pct:+.1f} %, 95 % interval {low:+.1f} to {high:+.1f} %"
+        if low <= 0.0 <= high:
+            return f"Within noise: {bounds}."
+        if abs(self.change_pct) < self.noise_pct:
+            return f"Within noise: {bounds}; two recordings of one program differ by {self.noise_pct:g} %."
+        return f"Beyond noise: {bounds}."
+
+    @property
+    def comparable(self) -> str:
+        """How far the runs can be compared, as a sentence."""
+        found = self.comparison.comparability
+        against = f": {'; '.join(found.reasons)}" if found.reasons else ""
+        return f"Comparability {found.score:.2f} of 1{against}."
+
+    @property
     def change_pct(self) -> float:
         """The change of the mean step in percent of the step before."""
         step = self.comparison.step

@@ -88,6 +88,11 @@ def _record(found: RunComparison, gate: Gate | None) -> dict[str, object]:
         "notes": list(found.comparison.notes),
         "step_change_pct": found.change_pct,
         "step_change_interval_pct": interval,
+        "comparability": {
+            "score": found.comparison.comparability.score,
+            "reasons": list(found.comparison.comparability.reasons),
+        },
+        "within_noise": found.against_noise.startswith("Within") if found.against_noise else None,
         "gate": None if gate is None else asdict(gate),
     }
 
@@ -97,6 +102,9 @@ def _print(found: RunComparison) -> None:
 
     comparison = found.comparison
     print(found.headline)
+    for line in (found.against_noise, found.comparable):
+        if line:
+            print(line)
     noise_ms = comparison.step.before.value * NOISE_PCT / 100.0
     traced = (*comparison.parts, *comparison.kernels, *comparison.operators)
     small = {each.sentence() for each in traced if abs(each.delta) < noise_ms} & set(comparison.changes)

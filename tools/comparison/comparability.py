@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
+from tools.comparison.job_settings import changed_settings, same_model_stated
 from tools.errors import NotComparableError
 from tools.run.events import name_mask
 from tools.run.records import flag_values
@@ -21,6 +24,7 @@ LIKENESS_LEAST = 0.3  # of layers, kernels, operators or backward nodes; the sam
 # Names alone, where both runs record the shapes of their layers and share hardly any: every training adds, copies and
 # reduces, so two models have a third of their operators in common, while widths padded to a multiple change no name.
 NAMES_LEAST = 0.5
+ALIKE = 0.95  # from where runs are called the same
 NAMES_LISTED, NAME_LIMIT = 5, 60
 PARALLEL = ("data_parallel", "tensor_parallel", "pipeline_parallel", "expert_parallel")
 
@@ -30,11 +34,61 @@ WEIGHT_AT: Mapping[str, int] = MappingProxyType(
 )
 
 
+LEAST = 0.3  # of the comparability: below it two runs are not compared
+# What is left of the comparability where the runs differ so, or do not state whether they do.
+OTHER_DEVICE, OTHER_WORK, OTHER_LAYOUT, OTHER_CLOCK, NOT_STATED = 0.5, 0.5, 0.8, 0.8, 0.9
+
+
+@dataclass(frozen=True)
+class Comparability:
+    """How far two runs can be compared, from 0 (not at all) to 1 (alike in all that is known), and what is against."""
+
+    score: float
+    reasons: tuple[str, ...]  # clauses
+
+
+def comparability(a: Profile, b: Profile, alike: float) -> Comparability:
+    """Of two traced runs that have so much of their layers or work in common."""
+    devices = _device_models(a, b)
+    reasons = [f"they have {100.0 * alike:.0f} % of their layers or work in common"] if alike < ALIKE else []
+    reasons += [devices] if devices else []
+    unknown = len(assumptions(a, b))
+    reasons += ["not all that would have to be the same is recorded"] if unknown else []
+    score = alike * (OTHER_DEVICE if devices else 1.0) * NOT_STATED**unknown
+    return Comparability(round(score, 2), tuple(reasons))
+
+
+def comparability_of_records(a: Profile, b: Profile) -> Comparability:
+    """Of two runs of which the steps alone are compared; NotComparableError where the jobs state other models."""
+    logs = a.run.job_log, b.run.job_log
+    changed = changed_settings(*logs)
+    _refuse([_differ(each.name, [each.before], [each.after]) for each in changed if each.weight == "model"])
+    weights = {"work": OTHER_WORK, "layout": OTHER_LAYOUT, "model": 0.0}
+    reasons = [_differ(each.name, [each.before], [each.after]) for each in changed]
+    score = prod(weights[each.weight] for each in changed)
+    origins = [each.series.source for each in (a, b) if each.series is not None]
+    if len(set(origins)) > 1:
+        reasons.append(f"step times of {origins[0]} against those of {origins[1]}")
+        score *= OTHER_CLOCK
+    if not same_model_stated(*logs):
+        reasons.append("the model is not stated")
+        score *= NOT_STATED
+    reasons.append("the devices are not stated")
+    score *= NOT_STATED
+    if score < LEAST:
+        _refuse([f"comparability {score:.2f} is below {LEAST:g}: {', '.join(reasons)}"])
+    return Comparability(round(score, 2), tuple(reasons))
+
+
 def likeness(a: Profile, b: Profile) -> float:
-    """The share of layers or work that two traced runs have in common; NotComparableError with all reasons against."""
+    """The share of layers or work that two traced runs have in common; NotComparableError with all reasons against.
+
+    Another device model is no reason where the shapes of the layers show the same model.
+    """
+    same_layers = len(layers(a)) > 0 and similarity(layers(a), layers(b)) >= NAMES_LEAST
     reasons = [
         _accelerator(a, b),
-        _differ("device model", _devices(a), _devices(b)) if _devices(a) and _devices(b) else "",
+        "" if same_layers else _device_models(a, b),
         _sizes(a, b, ("world_size",)),
         _differ("ranks", a.run.rank_numbers, b.run.rank_numbers, "traces of other "),
         _sizes(a, b, PARALLEL),
@@ -86,6 +140,11 @@ def _layers(view: RankProfile) -> set[str]:
 def _layer(operator: str, dims: str) -> str:
     shapes, place = tensor_shapes(dims), WEIGHT_AT[operator]
     return f"{operator} {shapes[place]}" if len(shapes) > place and shapes[place] else ""
+
+
+def _device_models(a: Profile, b: Profile) -> str:
+    first, second = _devices(a), _devices(b)
+    return _differ("device model", first, second) if first and second else ""
 
 
 def _refuse(reasons: Sequence[str]) -> None:

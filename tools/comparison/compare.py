@@ -8,7 +8,15 @@ from typing import Literal
 
 import pandas as pd
 
-from tools.comparison.comparability import assumptions, likeness, require_series
+from tools.comparison.comparability import (
+    Comparability,
+    assumptions,
+    comparability,
+    comparability_of_records,
+    likeness,
+    require_series,
+)
+from tools.comparison.job_settings import changed_settings
 from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
 from tools.metrics.registry import measure
@@ -102,6 +110,7 @@ class Comparison:
     likeness: float  # 0..1, how much of their layers or of their work the runs share
     headline: Sentence
     changes: tuple[Sentence, ...]
+    comparability: Comparability
     notes: tuple[str, ...] = ()  # what could not be verified
     recorded: tuple[Difference, ...] = ()  # parts of unprofiled steps, collections among them
 
@@ -111,8 +120,20 @@ def compare(a: Profile, b: Profile) -> Comparison:
     if not a.traced or not b.traced:
         require_series(a, b)
         step, recorded = _recorded_difference(a, b)
-        headline, changes = _headline(step, "unprofiled step"), _recorded_changes(a, recorded)
-        return Comparison(step, (), (), (), ("", ""), 0.0, headline, changes, (SAME_ASSUMED,), recorded)
+        stated = changed_settings(a.run.job_log, b.run.job_log)
+        return Comparison(
+            step=step,
+            parts=(),
+            kernels=(),
+            operators=(),
+            loaders=("", ""),
+            likeness=0.0,
+            headline=_headline(step, "unprofiled step"),
+            changes=(*_recorded_changes(a, recorded), *(each.sentence(len(stated) == 1) for each in stated)),
+            comparability=comparability_of_records(a, b),
+            notes=(SAME_ASSUMED,),
+            recorded=recorded,
+        )
     alike = likeness(a, b)
     traced = difference(a, b, "step_time", "", "step_time_ms", statistic="mean")
     which, step, recorded = "step" if a.series is None and b.series is None else "traced step", traced, NONE
@@ -133,6 +154,7 @@ def compare(a: Profile, b: Profile) -> Comparison:
         likeness=alike,
         headline=_headline(step, which),
         changes=(*_recorded_changes(a, recorded), *_of_traced(step, traced, details)),
+        comparability=comparability(a, b, alike),
         notes=assumptions(a, b),
         recorded=recorded,
     )

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from tests.synthetic import RankBuilder, profile_of
+from pathlib import Path
+
+import pytest
+
+from tests.synthetic import A100, RankBuilder, profile_of
+from tests.tools.sources.job_log.logs import megatron
 from tools.comparison.comparability import layers
+from tools.comparison.compare import compare
+from tools.errors import NotComparableError
+from tools.run.model import Device
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 
 def test_layers_are_distinct_parameter_shapes_whatever_the_batch_and_the_number_of_calls() -> None:
@@ -38,3 +48,61 @@ def test_without_recorded_shapes_no_layer_is_known() -> None:
     rank.operator("aten::linear", 20, 5, dims=["odd", {}])
     rank.step(0, 0, 100)
     assert len(layers(profile_of(rank))) == 0
+
+
+ARGUMENTS = {"num_layers": 24, "hidden_size": 1024, "global_batch_size": 4, "micro_batch_size": 1, "world_size": 8}
+
+
+def logged(folder: Path, step_ms: float = 900.0, **changed: int) -> Profile:
+    """A job's output with its arguments, as Megatron-LM prints them, and steps that vary by 1 %."""
+    folder.mkdir()
+    lines = [f"  {name} {'.' * 30} {value}" for name, value in {**ARGUMENTS, **changed}.items()]
+    steps = megatron(*((step, step_ms * (1 + 0.01 * (step % 3 - 1))) for step in range(1, 41)))
+    (folder / "job.out").write_text("\n".join(lines) + "\n" + steps)
+    return Profile(load_run([folder]))
+
+
+def test_outputs_of_the_same_job_are_comparable_but_for_what_they_do_not_state(tmp_path: Path) -> None:
+    found = compare(logged(tmp_path / "a"), logged(tmp_path / "b", 990.0))
+    assert found.step.after.value / found.step.before.value == pytest.approx(1.1, rel=1e-3)
+    assert found.changes == ()
+    assert (found.comparability.score, found.comparability.reasons[-1]) == (0.81, "the devices are not stated")
+
+
+def test_settings_that_differ_are_listed_and_lower_the_comparability(tmp_path: Path) -> None:
+    before = logged(tmp_path / "a")
+    layout = compare(before, logged(tmp_path / "b", 800.0, micro_batch_size=2))
+    assert [each.names for each in layout.changes] == [("micro_batch_size", "1", "2")]
+    assert "no other setting that both state differs" in layout.changes[0].template
+    assert layout.comparability.score == 0.65  # 0.8 * 0.9 * 0.9
+    work = compare(before, logged(tmp_path / "c", 800.0, micro_batch_size=2, global_batch_size=8))
+    assert work.comparability.score == 0.32  # 0.5 * 0.8 * 0.9 * 0.9
+
+
+def test_jobs_of_other_models_or_with_hardly_anything_in_common_are_refused(tmp_path: Path) -> None:
+    before = logged(tmp_path / "a")
+    changed = {"micro_batch_size": 2, "global_batch_size": 8, "data_parallel_size": 4}
+    less = compare(before, logged(tmp_path / "b", **changed))  # the first does not state its data-parallel size
+    assert less.comparability.score == 0.32
+    with pytest.raises(NotComparableError, match=r"comparability 0\.26 is below 0\.3"):
+        compare(
+            logged(tmp_path / "c", data_parallel_size=8),
+            logged(tmp_path / "d", **changed),
+        )
+
+
+def linear(device: Device | None, width: int = 64) -> Profile:
+    rank = RankBuilder(0, device=device)
+    rank.operator("aten::linear", 10, 5, dims=[[8, width], [16, width]])
+    rank.kernel("gemm", 20, 50)
+    rank.step(0, 0, 100)
+    return profile_of(rank)
+
+
+def test_other_devices_are_compared_where_the_layers_show_the_same_model() -> None:
+    npu = Device(0, "Ascend910B")
+    found = compare(linear(A100), linear(npu))
+    assert found.comparability.score == 0.5
+    assert any("another device model" in each for each in found.comparability.reasons)
+    with pytest.raises(NotComparableError, match="another device model"):
+        compare(linear(A100), linear(npu, width=128))
