@@ -22,6 +22,7 @@ NARROW_PX = 480
 MOST_COLUMNS = 48
 ROOM_FOR_VALUE_PX = 48  # of a cell of the heatmap
 NAMED_LONG = 3  # long steps that are labelled
+LABEL_GAP_PX = 8  # between the numbers of steps below a picture
 LABELLED_CHARS = 24
 PEAK_NAMES_PX = 150
 
@@ -101,7 +102,7 @@ def _apart(longest: Sequence[dict[str, Any]], order: Sequence[str]) -> list[dict
 
 
 def _steps_axis() -> alt.Axis:
-    return alt.Axis(labelAngle=0, labelOverlap="greedy", grid=False)
+    return alt.Axis(labelAngle=0, labelOverlap="greedy", labelSeparation=LABEL_GAP_PX, grid=False)
 
 
 def _few_ticks(canvas: Canvas) -> alt.Axis:

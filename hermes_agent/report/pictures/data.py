@@ -115,6 +115,11 @@ class ChosenRanks:
     typical: tuple[int, ...]  # empty where all are drawn
     left_out: int
 
+    @property
+    def outliers(self) -> tuple[int, ...]:
+        """The ranks that differ most; all where none is left out."""
+        return tuple(rank for rank in self.ranks if rank not in self.typical)
+
 
 MOST_RANKS = 16
 TYPICAL_RANKS = 3

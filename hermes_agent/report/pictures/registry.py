@@ -23,8 +23,16 @@ from tools.knowledge.thresholds import Thresholds
 if TYPE_CHECKING:
     from tools.findings import Fact
     from tools.views.profile import Profile
+    from tools.views.series import SeriesOrigin
 
 MOST_TABLE_ROWS = 64
+RECORDED: Mapping[SeriesOrigin, str] = {
+    "monitor": "Step time of unprofiled steps by monitor records",
+    "step_log": "Step time of unprofiled steps by the step log",
+    "job_log": "Step time by the job's output",
+    "ascend": "Step time by the tables of the Ascend profiler",
+    "operations": "Step time by the table of operations",
+}
 NAMED_STEPS = 3
 ABOVE_PEAK = "Points above the peak: Winograd and Fourier convolutions do fewer operations than are counted."
 ONE_RANK = "A heatmap compares ranks, and one was traced; the step series shows the same."
@@ -48,20 +56,21 @@ def series(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     """Step times: the unprofiled steps of records where these hold more steps than the traces, else the traced ones."""
     limit_pct = (Thresholds() if profile is None else profile.thresholds)["fluctuation_pct"]
     recorded = None if profile is None else profile.series
-    traced = len({row.step for row in diagnosis.breakdown if row.step is not None})
+    traced, averaged = len({row.step for row in diagnosis.breakdown if row.step is not None}), ""
     if traced and (recorded is None or len(recorded.slowest_ms) <= traced):
         times, title, source = data.step_times(diagnosis, limit_pct), "Step time, slowest rank of each step", "trace"
     elif recorded is not None:
         steps = recorded.slowest_ms
         recorded_ms = zip(steps.index.astype(int).tolist(), steps.astype(float).tolist(), strict=True)
         times = data.recorded_times(recorded.slowest_rank, recorded_ms, limit_pct)
-        title, source = "Step time of unprofiled steps", "records"
+        title, source = f"{RECORDED[recorded.origin]}, rank {recorded.slowest_rank}", "records"
+        averaged = recorded.averaged
     else:
         raise UsageError(data.NO_STEPS)
     return Drawn(
         "series",
         title,
-        _long_steps(times),
+        _long_steps(times) + (f" {averaged[:1].upper()}{averaged[1:]}." if averaged else ""),
         lambda canvas: charts.series(times, canvas),
         ("step", "rank", "ms", ""),
         tuple(

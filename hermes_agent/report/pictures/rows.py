@@ -11,10 +11,19 @@ from numpy.typing import NDArray
 
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord
 from hermes_agent.model.display import counted, span_list
-from hermes_agent.report.pictures.data import Heat, StepPoint, StepTimes, binned, by_distance, means_of, part_ms
+from hermes_agent.report.pictures.data import (
+    MOST_RANKS,
+    Heat,
+    StepPoint,
+    StepTimes,
+    binned,
+    chosen_ranks,
+    means_of,
+    part_ms,
+    rank_figures,
+)
 from hermes_agent.report.pictures.palette import PARTS
 
-MOST_ROWS = 16  # ranks or groups in a picture
 LEAST_RANGE = 0.05  # of the largest value: shades never spread noise over the whole scale
 
 
@@ -30,11 +39,11 @@ class Bar:
 def bars(diagnosis: Diagnosis) -> tuple[Bar, ...]:
     """Return a bar per rank; of many ranks per group, or the outliers and the median of the others."""
     if diagnosis.run.screening is not None and diagnosis.run.screening.groups:
-        return _distinct([_group(group) for group in diagnosis.run.screening.groups[:MOST_ROWS]])
+        return _distinct([_group(group) for group in diagnosis.run.screening.groups[:MOST_RANKS]])
     rows = means_of(diagnosis)
-    if len(rows) <= MOST_ROWS:
+    if len(rows) <= MOST_RANKS:
         return tuple(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in rows)
-    outliers = set(by_distance({row.rank: part_ms(row) for row in rows})[: MOST_ROWS - 1])
+    outliers = set(chosen_ranks({row.rank: part_ms(row) for row in rows}).outliers)
     return (
         *(Bar(f"rank {row.rank}", part_ms(row), row.wall_ms) for row in rows if row.rank in outliers),
         _middle([row for row in rows if row.rank not in outliers]),
@@ -88,16 +97,16 @@ class Grid:
 
 
 def grid(heat: Heat, most_columns: int) -> Grid:
-    """Return each rank by step; of many ranks those with the longest values, and the longest of the others."""
+    """Return each rank by step; of many ranks the outliers, and the longest of the others."""
     numbers = {rank: place for place, rank in enumerate(heat.ranks)}
     places = {step: place for place, step in enumerate(heat.steps)}
     table = np.full((len(numbers), len(places)), np.nan)
     for (rank, step), value in heat.values.items():
         table[numbers[rank], places[step]] = value
     labels = [f"rank {rank}" for rank in heat.ranks]
-    ranks_merged = len(numbers) > MOST_ROWS
+    ranks_merged = len(numbers) > MOST_RANKS
     if ranks_merged:
-        chosen = np.sort(np.argsort(-np.nanmean(table, axis=1), kind="stable")[: MOST_ROWS - 1])
+        chosen = np.array([numbers[rank] for rank in chosen_ranks(rank_figures(heat)).outliers])
         others = np.setdiff1d(np.arange(len(table)), chosen)
         labels = [*(labels[place] for place in chosen), f"{len(others):,} others"]
         table = np.vstack([table[chosen], _longest(table[others], 0)[None, :]])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.request import Request
+from hermes_agent.report.files import profile_behind
 from hermes_agent.report.pictures.export import SCALE, WIDTH, inline_svg, render_png, render_svg
 from hermes_agent.report.pictures.offer import NAMES
 from hermes_agent.report.pictures.registry import PICTURES, chosen, drawable, most_telling
+from hermes_agent.workflow.diagnose import diagnose
 from tests.synthetic import H100, RankBuilder, profile_of
 from tools.errors import UsageError
 from tools.views.profile import Profile
@@ -98,3 +102,14 @@ def test_a_roofline_holds_the_operations_of_its_operators_and_the_peaks_of_the_d
     assert float(row[6]) == pytest.approx(flops / 400e-6 / 1e12, rel=0.01)
     assert float(row[7]) == pytest.approx(100 * flops / 400e-6 / 989.5e12, rel=0.01)
     assert "aten::mm" in inline_svg(drawn, 780)
+
+
+def test_steps_of_a_jobs_output_are_not_called_unprofiled_nor_single_ones(tmp_path: Path) -> None:
+    log = tmp_path / "train.out"
+    line = " iteration {step:8d}/ 500 | consumed samples: {step} | elapsed time per iteration (ms): {ms:.1f} |"
+    log.write_text("\n".join(line.format(step=10 * n, ms=100.0 + n % 3) for n in range(1, 30)), encoding="utf-8")
+    request = Request((log,), cache_dir=tmp_path / "cache")
+    diagnosis = diagnose(request, lambda _: None)
+    drawn = chosen(diagnosis, profile_behind(request, diagnosis), "series")
+    assert drawn.title == "Step time by the job's output, rank 0"
+    assert drawn.finding.endswith("Each line gives the mean over the steps since the one before it.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord, ScreeningRecord
-from hermes_agent.report.pictures.data import Heat, part_ms, recorded_times
+from hermes_agent.report.pictures.data import Heat, chosen_ranks, part_ms, rank_figures, recorded_times
 from hermes_agent.report.pictures.palette import HEAT_LEVELS, PARTS
-from hermes_agent.report.pictures.rows import MOST_ROWS, bars, columns, grid
+from hermes_agent.report.pictures.rows import bars, columns, grid
 
 
 def row(rank: int, compute_ms: float, data_wait_ms: float = 0.0) -> BreakdownRow:
@@ -27,10 +27,11 @@ def test_few_ranks_have_a_bar_each_whose_parts_add_up_to_the_step(demo: Diagnosi
 def test_of_a_thousand_ranks_the_outliers_are_shown_and_one_bar_for_the_others(demo: Diagnosis) -> None:
     rows = [row(rank, 50.0 + rank / 1e4, 30.0 if rank in (7, 900) else 0.0) for rank in range(1024)]
     found = bars(demo.model_copy(update={"breakdown": rows}))
-    assert len(found) == MOST_ROWS
+    outliers = chosen_ranks({each.rank: part_ms(each) for each in rows}).outliers
+    assert [bar.label for bar in found[:-1]] == [f"rank {rank}" for rank in outliers]  # those of the chat
     assert {"rank 7", "rank 900"} <= {bar.label for bar in found}
     others = found[-1]
-    assert others.label.startswith(f"{1024 - MOST_ROWS + 1:,} other ranks")
+    assert others.label.startswith("1,011 other ranks")
     assert others.parts in {part_ms(each) for each in rows if each.rank not in (7, 900)}
 
 
@@ -59,8 +60,11 @@ def test_groups_that_are_named_alike_keep_a_bar_each(demo: Diagnosis) -> None:
 
 def test_a_heatmap_of_many_ranks_and_steps_shows_the_longest_of_each_cell() -> None:
     values = {(rank, step): 10.0 for rank in range(100) for step in range(500)} | {(42, 333): 99.0, (3, 0): 60.0}
-    found = grid(Heat("own", tuple(range(100)), tuple(range(500)), values), 40)
-    assert len(found.rows) == MOST_ROWS
+    heat = Heat("own", tuple(range(100)), tuple(range(500)), values)
+    found = grid(heat, 40)
+    outliers = chosen_ranks(rank_figures(heat)).outliers
+    assert found.rows == (*(f"rank {rank}" for rank in outliers), "87 others")
+    assert max(found.values[found.rows.index("rank 3")]) == 60.0
     assert len(found.columns) == 40
     assert found.binned
     assert max(max(each) for each in found.values) == 99.0
