@@ -97,10 +97,7 @@ class Database:
                     raise InputError(f"{self.path}: a table has more than {MOST_ROWS} rows; export fewer steps")
                 yield rows
         except (sqlite3.Error, OverflowError, UnicodeError) as error:
-            if str(error) == INTERRUPTED:
-                said = f"reading it takes longer than {MOST_SECONDS:g} s; record fewer steps"
-                raise InputError(f"{self.path}: {said}") from error
-            raise InputError(f"{self.path}: cannot be read as SQLite ({error}); copy or export it again") from error
+            raise _unreadable(self.path, error) from error
 
 
 @contextmanager
@@ -122,9 +119,15 @@ def open_database(path: Path) -> Iterator[Database]:
         connection.execute("PRAGMA trusted_schema = OFF")
         yield Database(path, connection)
     except sqlite3.Error as error:
-        raise InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again") from error
+        raise _unreadable(path, error) from error
     finally:
         connection.close()
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    if str(error) == INTERRUPTED:
+        return InputError(f"{path}: reading it takes longer than {MOST_SECONDS:g} s; record fewer steps")
+    return InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again")
 
 
 def _refuse_cut(path: Path) -> None:
