@@ -92,6 +92,7 @@ class Finding:
     change: Change = ()
     impact_ms: float | None = None
     impact_method: str = ""
+    saves_nothing: bool = False  # its impact of 0 is known; without this, 0 with a reason is a cost that nobody knows
     saving: Saving | None = None
     details: tuple[Sentence, ...] = ()  # further evidence for
     against: tuple[Sentence, ...] = ()  # evidence against
@@ -108,6 +109,12 @@ class Finding:
             raise ValueError(f"{self.mechanism} is not a mechanism of {self.cause}")
         if self.saving is not None and self.change:
             raise ValueError("a finding is replayed or brings its saving along, not both")
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether nothing at hand shows what it costs; ``impact_method`` says why."""
+        without = not self.change and self.saving is None and not self.impact_ms
+        return without and bool(self.impact_method) and not self.saves_nothing
 
     @property
     def family(self) -> str:

@@ -90,7 +90,7 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     return blocks(
         [
             _by_stacks(discussion, subject),
-            paragraph([waits, _lead(subject, {each.kind for each in found}) if len(found) > 1 else ""]),
+            paragraph([waits, _lead(subject, found) if len(found) > 1 else ""]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
             *_not_found(discussion, subject, found),
@@ -198,10 +198,12 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     return none and wording("no_communication").format(title=subject.title, none=none)
 
 
-def _lead(subject: Subject, kinds: set[Kind]) -> str:
-    title = capital(subject.title)
+def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
+    title, kinds = capital(subject.title), {each.kind for each in found}
     if "listed" in kinds:
         return f"{title} has a part in it."
+    if any(ranked.finding.unpriced for each in found for ranked in each.minor):
+        return f"{title} may have a part in it; what it costs a step is not known."
     if "minor" in kinds:
         return f"{title} has a part in it, but a small one."
     if "unpriced" in kinds:
@@ -261,8 +263,10 @@ def _small(discussion: Discussion, ranked: RankedCause) -> str:
     if above:
         titles = listed([cause_title(each.cause, each.mechanism) for each in above])
         return paragraph([f"Found as a symptom of {titles}: {cause_title(cause, None)}.", claim])
-    impact = discussion.measure("cause_impact_ms", cause=cause, mechanism=mechanism, ranks=ranks)
     name = cause_title(cause, mechanism or None)
+    if ranked.finding.unpriced:
+        return paragraph([f"Found, at a cost that is not known: {name}.", claim, f"{capital(ranked.method)}."])
+    impact = discussion.measure("cause_impact_ms", cause=cause, mechanism=mechanism, ranks=ranks)
     lead = f"Found but small: {name}; fixing it saves nothing measurable."
     if float(written(impact.value, impact.unit).split()[0]):
         lead = discussion.say(f"Found but small: {name}; fixing it would save only {{0}} per step.", impact)

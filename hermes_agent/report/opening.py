@@ -9,7 +9,7 @@ from dataclasses import replace
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks, spans
 from tools.analyzers.registry import check_of
 from tools.analyzers.steps.step_time import unprofiled, untouched
-from tools.findings import Fact, Sentence
+from tools.findings import Check, Fact, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.lead import in_terms_of_run
 from tools.judgement.ranked_cause import RankedCause, steps_marked
@@ -78,7 +78,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
     said += [] if timed_out is None else timed_out.support
     if network is not None:
         said += [finding.claim for finding in network.findings]
-        said += [] if profile.measured else network.support
+        symptom = network.status == "found" and not network.findings
+        said += network.support if symptom or not profile.measured else []
     return said
 
 
@@ -86,6 +87,7 @@ SAMPLED = (
     *("computation.clocks", "cpu.machine_samples", "io.machine_samples", "communication.network_samples"),
     *("computation.devices_alike", "computation.device_use", "memory.device_samples"),
 )
+COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
 MOST_SAMPLED = 4  # sentences of what samples show, findings first
 
 
@@ -93,7 +95,9 @@ def _of_samples(profile: Profile) -> list[Sentence]:
     """What sampled counters show that has no known cost; where there are no steps, the state of devices as well."""
     checks = [each for name in SAMPLED if (each := check_of(profile, name)) is not None]
     said = [each.claim for check in checks for each in check.findings if each.saving is None]
-    if not profile.measured:
+    if profile.measured:
+        said += [each for check in checks if check.name in COMPARED and not check.findings for each in _seen(check)]
+    else:
         said += [
             each
             for status in ("found", "clean", "cannot_answer")
@@ -111,6 +115,11 @@ def _of_stacks(profile: Profile) -> list[Sentence]:
     """Where sampled stacks show the training threads, and a rank that is elsewhere, where there are no steps."""
     sampled = check_of(profile, "cpu.sampled_stacks")
     return [] if sampled is None else [*sampled.support[:MOST_STACKED]]
+
+
+def _seen(check: Check) -> tuple[Sentence, ...]:
+    """What a check found that is no cause by itself."""
+    return check.support if check.status == "found" else ()
 
 
 def _outside_steps(profile: Profile) -> list[Sentence]:

@@ -89,4 +89,5 @@ def _weakened(finding: Finding, against: Sentence, gone: bool) -> Finding:
         change=() if gone else finding.change,
         impact_ms=0.0 if gone else finding.impact_ms,
         impact_method=CHANCE if gone else finding.impact_method,
+        saves_nothing=gone,
     )

@@ -79,6 +79,12 @@ class NcclFacts:
     hosts: tuple[str, ...] = ()
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()
+    unjoined: Communicator | None = None  # connections whose communicator the output does not name, as an excerpt
+
+    @property
+    def connected(self) -> tuple[Communicator, ...]:
+        """Whatever connections are known of, also those without a name of their communicator."""
+        return self.communicators if self.unjoined is None else (*self.communicators, self.unjoined)
 
 
 @dataclass(frozen=True)

@@ -26,3 +26,36 @@ def test_sockets_are_said_and_the_steps_stay_measured(tmp_path: Path) -> None:
     assert found.step_time_ms is not None
     assert found.step_time_ms.unprofiled is not None
     assert found.step_time_ms.unprofiled.source == "job log"
+
+
+EXCERPT = """\
+node1:8812:8901 [0] NCCL INFO NET/IB : No device found.
+node1:8812:8901 [0] NCCL INFO Using network Socket
+"""
+OVER = "node1:8812:8901 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/Socket/0\n"
+
+
+def test_an_excerpt_without_the_end_of_the_initialisation_shows_its_sockets(tmp_path: Path) -> None:
+    steps = megatron(*((step, 100.0 + step % 3) for step in range(1, 41)))
+    (tmp_path / "job.out").write_text(EXCERPT + OVER + steps)
+    assert "NCCL connects ranks over TCP sockets: 1 connection" in " ".join(_answer(tmp_path))
+    (tmp_path / "job.out").write_text(EXCERPT + steps)
+    said = " ".join(_answer(tmp_path))
+    assert "NCCL chose TCP sockets as its network" in said
+    assert "`NET/IB : No device found`" in said
+
+
+def test_a_device_that_differs_is_said_next_to_steps(tmp_path: Path) -> None:
+    """Device 2 draws 120 W, the others 340 W, all fully busy."""
+    head = "timestamp, index, utilization.gpu [%], power.draw [W]\n"
+    watts = ((0, 340), (1, 340), (2, 120))
+    (tmp_path / "gpus.csv").write_text(
+        head
+        + "".join(f"2026/11/23 10:00:0{at}.500, {name}, 99 %, {each} W\n" for at in range(9) for name, each in watts)
+    )
+    (tmp_path / "job.out").write_text(megatron(*((step, 100.0 + step % 3) for step in range(1, 41))))
+    assert "Device 2 draws 120 W" in " ".join(_answer(tmp_path))
+
+
+def _answer(folder: Path) -> list[str]:
+    return list(diagnose(Request((folder,)), lambda event: None).answer)

@@ -17,6 +17,7 @@ from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
+from tools.run.model import Device
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -91,6 +92,20 @@ def test_what_traces_show_of_a_slow_device_is_not_counted_again(tmp_path: Path) 
     alone = Profile(replace(traced.run.select([0]), counters=sampled.run.counters))
     (priced,) = answer(alone, "computation.clocks").findings
     assert priced.saving is not None
+
+
+def test_a_lowered_clock_costs_no_more_than_the_traced_computation_of_that_device(tmp_path: Path) -> None:
+    """Each rank computes 0.1 of 1 ms on its own device; device 1 runs at 1,500 of at most 2,000 MHz: 0.025 ms at most,
+    although the samples say that kernels ran all the time."""
+    ranks = [RankBuilder(number, device=Device(number, "GPU")) for number in range(2)]
+    for rank in ranks:
+        rank.kernel(SGEMM, 100, 100, blocks=800, threads=256)
+        rank.step(0, 0, 1000)
+    sampled = profile_of(tmp_path, rows(GOOD, HOT))
+    both = Profile(replace(traced_profile(*ranks).run, counters=sampled.run.counters))
+    (finding,) = answer(both, "computation.clocks").findings
+    assert finding.saving is not None
+    assert finding.saving.most_ms == pytest.approx(0.025)
 
 
 def test_a_clock_below_that_of_the_others_is_found_without_reasons(tmp_path: Path) -> None:

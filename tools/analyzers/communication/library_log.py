@@ -18,6 +18,7 @@ NO_COST = "what another setting would save cannot be read from a log"
 SOCKET, ADAPTER, DIRECT = "NET/Socket", "NET/IB", "NET/IB/GDRDMA"
 OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
 ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
+CHOSEN = "NCCL chose TCP sockets as its network: they carry what goes between hosts, and nothing on a single host."
 SHOWN_RANKS = 8
 SHOWN_REASONS = 3
 
@@ -61,12 +62,15 @@ def library_log(profile: Profile) -> Check | None:
         return replace(found(*findings), support=tuple(support))
     if ADAPTER in transports(log) and DIRECT not in transports(log):
         return symptom(*support, say("None of the connections over adapters uses GPUDirect RDMA."))
+    if not support and _chose_sockets(log):
+        chosen = say(CHOSEN)
+        return symptom(chosen, *_reasons(log))
     return clean(*support) if support else None
 
 
 def transports(log: JobLog) -> set[str]:
     """The transports that any communicator uses."""
-    return {kind for each in log.nccl.communicators for kind in each.transports}
+    return {kind for each in log.nccl.connected for kind in each.transports}
 
 
 def _sockets(profile: Profile, log: JobLog) -> Finding | None:
@@ -76,14 +80,11 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         claim = say(
             "NCCL connects ranks over TCP sockets: {0}.", measure(profile, "nccl_connections", transport=SOCKET)
         )
-    elif not used and {each.value for each in log.nccl.network} == {"Socket"} and len(log.nccl.hosts) > 1:
+    elif not used and _chose_sockets(log) and len(log.nccl.hosts) > 1:
         claim = say("NCCL chose TCP sockets as the network between hosts {n0} and {n1}.", names=log.nccl.hosts[:2])
     else:
         return None
     over = not used or not used.isdisjoint((ADAPTER, DIRECT))
-    tried = log.nccl.fallbacks[:SHOWN_REASONS]
-    listed = ", ".join(f"{{n{at}}}" for at in range(len(tried)))
-    reasons = [say(f"Before that it reports {listed}.", names=tuple(each.value for each in tried))] if tried else []
     return Finding(
         cause="network_configuration",
         mechanism="socket_fallback",
@@ -91,10 +92,21 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         confidence=profile.thresholds["log_mixed_sockets_confidence" if over else "log_sockets_confidence"],
         impact_ms=0.0,
         impact_method=NO_COST,
-        details=tuple(reasons),
+        details=_reasons(log),
         disproved_by="the hosts have no faster network than the one that the sockets use",
         signals=("NET/Socket in the log",),
     )
+
+
+def _chose_sockets(log: JobLog) -> bool:
+    return {each.value for each in log.nccl.network} == {"Socket"}
+
+
+def _reasons(log: JobLog) -> tuple[Sentence, ...]:
+    """The adapters and plug-ins that NCCL tried before it took another network."""
+    tried = log.nccl.fallbacks[:SHOWN_REASONS]
+    listed = ", ".join(f"{{n{at}}}" for at in range(len(tried)))
+    return (say(f"Before that it reports {listed}.", names=tuple(each.value for each in tried)),) if tried else ()
 
 
 def _no_direct(profile: Profile, log: JobLog) -> Finding | None:

@@ -133,16 +133,34 @@ def _slowdown(profile: Profile, name: str, below_pct: float) -> float:
 
 def _saving(profile: Profile, name: str, below_pct: float) -> Saving | None:
     """What the clock may cost: that share of the time in which kernels run, at most; None without steps, and where
-    traces show already what a slower device costs."""
+    traces show already what a slower device costs. Where a trace covers the device, what it computes is that time."""
     busy = measured(profile, "device_counter_pct", counter="device_busy_pct", device=name, statistic="mean")
     if not profile.measured or busy is None or below_pct <= 0.0:
         return None
     traced = slow_device.once(profile) if profile.traced else None
     if traced is not None and traced.findings:
         return None
-    step_ms = profile.mean_step_ms
-    most = step_ms * busy.value / 100.0 * below_pct / 100.0
-    return Saving(step_ms, 0.5 * most, 0.0, most, "samples: kernel time in proportion to the clock, by half")
+    step_ms, computing_ms = profile.mean_step_ms, _computing_ms(profile, name)
+    whose, busy_ms = "samples: kernel time", step_ms * busy.value / 100.0
+    if computing_ms is not None and computing_ms < busy_ms:
+        whose, busy_ms = "trace: computing time of the device", computing_ms
+    most = busy_ms * below_pct / 100.0
+    return Saving(step_ms, 0.5 * most, 0.0, most, f"{whose} in proportion to the clock, by half")
+
+
+def _computing_ms(profile: Profile, name: str) -> float | None:
+    """Mean computation per step of the traced rank on the device, where several have its number of the longest.
+
+    Where none has it (each process may see its own device as 0), of all ranks if all were traced; else None.
+    """
+    if not profile.traced:
+        return None
+    own = {view.rank.rank for view in profile.ranks if name in {str(each.index) for each in view.rank.devices}}
+    every = set(profile.run.rank_numbers)
+    if not own and len(every) < (profile.run.layout.world_size or len(every) + 1):
+        return None
+    table = profile.breakdown[profile.breakdown["rank"].isin(own or every)]
+    return float(table.groupby("rank")["compute_ns"].mean().max()) / 1e6
 
 
 def _lower_limit(profile: Profile, name: str) -> bool:

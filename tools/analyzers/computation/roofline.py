@@ -52,7 +52,8 @@ def against_roofline(profile: Profile) -> Check | Finding:
         if left < 1.0:
             return placed
         why = "the device has no faster unit for this work; only less work helps"
-        return replace(placed, steps=limited.share.steps, change=(), impact_ms=0.0, impact_method=why)
+        zero = replace(placed, change=(), impact_ms=0.0, impact_method=why, saves_nothing=True)
+        return replace(zero, steps=limited.share.steps)
     below = concerned(profile, "underutilized")
     if below is not None and _far_below(profile, below):
         reached, low = measure(profile, "roofline_pct", rank=below.worst), profile.thresholds["low_roofline_pct"]

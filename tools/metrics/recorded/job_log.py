@@ -176,7 +176,7 @@ def nccl_connections(profile: Profile, transport: str) -> Measurement:
     log = job_log(profile)
     rows = [
         {"communicator": each.key, "transport": kind, "connections": count, "line": each.transport_lines[kind]}
-        for each in log.nccl.communicators
+        for each in log.nccl.connected
         for kind, count in each.transports.items()
     ]
     choice("transport", transport, sorted({str(row["transport"]) for row in rows}))

@@ -170,9 +170,7 @@ class NcclReader:
         joined = self._joined[key].connections
         if own.channels is not None and (joined.channels is None or own.channels < joined.channels):
             joined.channels, joined.channels_line = own.channels, own.channels_line
-        for kind, count in own.counts.items():
-            joined.counts[kind] = joined.counts.get(kind, 0) + count
-            joined.lines[kind] = min(joined.lines.get(kind, own.lines[kind]), own.lines[kind])
+        _add(joined, own)
 
     def _timed(self, number: int, process: Process, found: re.Match[str]) -> None:
         if key := self._last.get(process):
@@ -194,23 +192,43 @@ class NcclReader:
             hosts=tuple(self._hosts),
             lines=self.lines,
             communicators=tuple(self._communicators()),
+            unjoined=self._unjoined(),
         )
 
+    def _unjoined(self) -> Communicator | None:
+        """The connections of processes whose communicators the output does not name, as of one without ranks."""
+        left = [each for each in self._pending.values() if each.counts]
+        if not left:
+            return None
+        whole = _Joined(0, min(line for each in left for line in each.lines.values()))
+        for each in left:
+            _add(whole.connections, each)
+        return self._communicator("not named", whole)
+
     def _communicators(self) -> Iterable[Communicator]:
-        for key, joined in self._joined.items():
-            own = joined.connections
-            yield Communicator(
-                key=key,
-                ranks=tuple(sorted(joined.ranks)),
-                size=joined.size,
-                line=joined.line,
-                file=self.file,
-                channels=own.channels,
-                channels_line=own.channels_line,
-                transports=own.counts,
-                transport_lines=own.lines,
-                init_s=joined.init_s,
-            )
+        return (self._communicator(key, joined) for key, joined in self._joined.items())
+
+    def _communicator(self, key: str, joined: _Joined) -> Communicator:
+        own = joined.connections
+        return Communicator(
+            key=key,
+            ranks=tuple(sorted(joined.ranks)),
+            size=joined.size,
+            line=joined.line,
+            file=self.file,
+            channels=own.channels,
+            channels_line=own.channels_line,
+            transports=own.counts,
+            transport_lines=own.lines,
+            init_s=joined.init_s,
+        )
+
+
+def _add(whole: _Connections, own: _Connections) -> None:
+    """Count the connections of one process with those of others; the first line of each transport stays."""
+    for kind, count in own.counts.items():
+        whole.counts[kind] = whole.counts.get(kind, 0) + count
+        whole.lines[kind] = min(whole.lines.get(kind, own.lines[kind]), own.lines[kind])
 
 
 Read = Callable[[NcclReader, int, Process, re.Match[str]], None]
