@@ -118,7 +118,6 @@ def test_a_run_with_accumulated_gradients_and_its_log(traces: Path) -> None:
     assert logged == {"median": pytest.approx(284.0), "mean": pytest.approx(329.9925)}
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("text", "question", "begins"),
     [
@@ -147,11 +146,11 @@ def test_shares_of_a_table_need_the_total_of_the_same_times(tmp_path: Path) -> N
     whole = AVERAGES + "Self CUDA time total: 2.000s\n"
     shares = reply(discuss(profile_of(tmp_path, whole)), "which operator takes the most time?")
     assert [each.value for each in shares.evidence if each.metric == "profiled_operator_pct"] == [75.0, 6.025]
-=======
+
+
 def test_a_cost_that_nobody_knows_is_not_said_to_be_small(tmp_path: Path) -> None:
     over = "node1:88:89 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/Socket/0\n"
     text = reply(job(tmp_path, STEADY, over), "is it the network?").text
     assert "Found, at a cost that is not known: fallback to sockets" in text
     assert "may have a part in it; what it costs a step is not known" in text
     assert "saves nothing" not in text
->>>>>>> f02418c7 (A test of a cost that is not known)
