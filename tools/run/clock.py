@@ -26,7 +26,7 @@ NO_STEP = -1
 
 def meetings(rank: Rank) -> pd.DataFrame:
     """One row per collective that ends on all its ranks together: ``key`` (group, operation, size), ``step``,
-    ``position`` among those of the same key within the step and their ``count``, ``end_ns``.
+    ``position`` among those of the same key within the step and their ``count``, ``start_ns``, ``end_ns``.
 
     Broadcasts and reductions to one rank are left out: their members may leave at different times.
     """
@@ -35,8 +35,9 @@ def meetings(rank: Rank) -> pd.DataFrame:
         if not len(rows):
             rows, keys = _named(rank.events.of_kind(*kinds), pattern)
     called_ns = launch_starts(rank.events, rows)  # orders collectives as the program did
-    end_ns = rank.events.frame["end_ns"].to_numpy()[rows]
-    found = pd.DataFrame({"key": pd.Series(keys, dtype="str"), "step": _step_of(rank, called_ns), "end_ns": end_ns})
+    start_ns, end_ns = (rank.events.frame[side].to_numpy()[rows] for side in ("start_ns", "end_ns"))
+    found = pd.DataFrame({"key": pd.Series(keys, dtype="str"), "step": _step_of(rank, called_ns)})
+    found = found.assign(start_ns=start_ns, end_ns=end_ns)
     found = found.iloc[np.argsort(called_ns, kind="stable")].reset_index(drop=True)
     alike = found.groupby(["key", "step"])["end_ns"]
     return found.assign(position=alike.cumcount(), count=alike.transform("size"))
@@ -74,9 +75,15 @@ def _step_of(rank: Rank, moments: NDArray[np.int64]) -> NDArray[np.int64]:
 # A collective ends on all of its ranks at nearly the same moment, because none can leave before the last has brought
 # its part. The median difference of the recorded ends is therefore the difference of two clocks, and their spread says
 # how far to trust it. Several such differences are combined by weighted least squares.
+#
+# Where one link is slower than the others, ranks leave a ring one after another, always in the same order, which looks
+# like clocks that are off. Ranks of one host share a clock, so for a job of several hosts one clock per host is fitted
+# as well (dPRO keeps the variance inside a machine small by a term of its objective), and what lies between ranks of
+# one host is added to the uncertainty. A collective that ends on one rank before another has started it is impossible
+# (dPRO's constraint): one clock per host is taken unless it makes such violations larger.
 
 
-METHOD = "collective_ends"
+METHOD, METHOD_OF_HOSTS = "collective_ends", "collective_ends_by_host"
 FEWEST_MEETINGS = 3  # fewer give no spread
 # Even on one clock ranks leave a collective some microseconds apart (up to 4 in the eight-rank DLRM trace of
 # facebookresearch/param), and older traces record whole microseconds.
@@ -143,8 +150,35 @@ def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:
     # Meetings of a kind are matched by their order, hence only where both ranks recorded equally many of them.
     table["meeting"] = table.groupby(["key", "step", "count", "position"]).ngroup()
     ends = {int(str(rank)): own.set_index("meeting")["end_ns"] for rank, own in table.groupby("rank")}
-    found = [_compare(*pair, ends) for pair in _pairs(sorted(ends))]
-    return unknown | _solve(min(unknown), [difference for difference in found if difference])
+    compared = [_compare(*pair, ends) for pair in _pairs(sorted(ends))]
+    found = [difference for difference in compared if difference]
+    alone = unknown | _solve(found, {number: number for number in unknown}, METHOD)
+    clocks = _clocks(ranks)
+    if not 1 < len(set(clocks.values())) < len(ranks):
+        return alone
+    by_host = unknown | _solve(found, clocks, METHOD_OF_HOSTS)
+    # Offsets within the uncertainty are left at 0, so the violations of either fit are known to that only.
+    slack_ns = impossible_ns(table, alone) + SMALLEST_UNCERTAINTY_NS
+    return by_host if impossible_ns(table, by_host) <= slack_ns else alone
+
+
+def _clocks(ranks: Sequence[Rank]) -> dict[int, int]:
+    """The lowest rank with the same clock: of the same host where it is known, else the rank itself."""
+    lowest: dict[str, int] = {}
+    for rank in sorted(ranks, key=lambda each: each.rank):
+        lowest.setdefault(rank.host, rank.rank)
+    return {rank.rank: lowest[rank.host] if rank.host else rank.rank for rank in ranks}
+
+
+def impossible_ns(table: pd.DataFrame, offsets: Mapping[int, ClockOffset]) -> int:
+    """The most by which a collective ends on one rank before another starts it.
+
+    ``table`` has the columns of ``meetings``, ``rank`` and ``meeting`` (a number for each collective).
+    """
+    moved = table["rank"].map({number: clock.offset_ns for number, clock in offsets.items()})
+    moments = pd.DataFrame({"last": table["start_ns"] + moved, "first": table["end_ns"] + moved})
+    met = moments.groupby(table["meeting"]).agg({"last": "max", "first": "min"})
+    return max(int((met["last"] - met["first"]).max()), 0) if len(met) else 0
 
 
 def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -163,29 +197,32 @@ def _compare(reference: int, other: int, ends: Mapping[int, pd.Series[int]]) -> 
     return _Difference(other, reference, float(np.median(late)), float(spread_ns))
 
 
-def _solve(origin: int, differences: Sequence[_Difference]) -> dict[int, ClockOffset]:
-    """Least squares over the ranks connected with ``origin``, whose own offset is 0."""
+def _solve(differences: Sequence[_Difference], clocks: Mapping[int, int], method: str) -> dict[int, ClockOffset]:
+    """Least squares over the clocks connected with the lowest, whose own offset is 0; ``clocks`` is each rank's."""
+    origin = min(clocks.values())
+    apart = [abs(each.ns) for each in differences if clocks[each.rank] == clocks[each.reference]]
+    differences = [each for each in differences if clocks[each.rank] != clocks[each.reference]]
     reached, before = {origin}, 0
     while len(reached) > before:
         before = len(reached)
-        reached |= {
-            n for each in differences if {each.rank, each.reference} & reached for n in (each.rank, each.reference)
-        }
+        for each in differences:
+            pair = {clocks[each.rank], clocks[each.reference]}
+            reached |= pair if pair & reached else set()
     numbers = sorted(reached - {origin})
     if not numbers:
         return {}
-    used = [each for each in differences if each.rank in reached]
-    rank, reference = (np.array([[each.rank, each.reference] for each in used]).T)[:, :, None]
+    used = [each for each in differences if clocks[each.rank] in reached]
+    rank, reference = (np.array([[clocks[each.rank], clocks[each.reference]] for each in used]).T)[:, :, None]
     design = (reference == numbers).astype(float) - (rank == numbers)
     measured, spread = np.array([(each.ns, each.spread_ns) for each in used]).T
     weighted = design / spread[:, None]
     solution = np.linalg.lstsq(weighted, measured / spread, rcond=None)[0]
     formal = np.sqrt(np.diag(np.linalg.pinv(weighted.T @ weighted)))
     doubt = np.maximum(spread, np.abs(measured - design @ solution))
-    offsets = {origin: ClockOffset(0, 0, METHOD)}
+    offsets = {origin: ClockOffset(0, 0, method)}
     for at, number in enumerate(numbers):
         # The formal error shrinks with every pair, what is common to the pairs of a rank does not: hence the larger.
-        uncertainty = round(float(max(formal[at], np.median(doubt[design[:, at] != 0]))))
+        uncertainty = round(float(max(formal[at], np.median(doubt[design[:, at] != 0]), *apart)))
         offset = round(float(solution[at]))
-        offsets[number] = ClockOffset(offset if abs(offset) > uncertainty else 0, uncertainty, METHOD)
-    return offsets
+        offsets[number] = ClockOffset(offset if abs(offset) > uncertainty else 0, uncertainty, method)
+    return {number: offsets[clock] for number, clock in clocks.items() if clock in offsets}

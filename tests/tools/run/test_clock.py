@@ -61,6 +61,21 @@ def test_known_offsets_are_found_within_their_uncertainty(tmp_path: Path) -> Non
     assert len([note for note in run.notes if "clock" in note]) == 3
 
 
+def test_hosts_with_one_name_but_several_clocks_keep_a_clock_for_each_rank(tmp_path: Path) -> None:
+    offsets_us, args = {0: 0.0, 1: 5000.0, 2: -3200.0, 3: 900.0}, group_args("0", [0, 1, 2, 3])
+    for rank, offset_us in offsets_us.items():
+        file = tmp_path / f"{'ab'[rank // 2]}_{rank}.1700000000000.pt.trace.json"
+        events = rank_events(moments().tolist(), offset_us, args, rank)
+        write_trace(file, events, distributedInfo=rank_info(rank, 4))
+
+    run = load_run([tmp_path], LoadOptions(workers=1))
+
+    assert [rank.host for rank in run.ranks] == ["a", "a", "b", "b"]
+    for rank in run.ranks:  # one clock per host would let collectives end before others have started them
+        assert rank.clock.method == "collective_ends"
+        assert abs(rank.clock.offset_ns + offsets_us[rank.rank] * 1000) <= (rank.clock.uncertainty_ns or 0) + 1
+
+
 def test_events_and_steps_are_moved_onto_one_axis(tmp_path: Path) -> None:
     ends, args = moments().round(3).tolist(), group_args("0", [0, 1])
 
