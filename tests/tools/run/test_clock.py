@@ -70,10 +70,10 @@ def test_hosts_with_one_name_but_several_clocks_keep_a_clock_for_each_rank(tmp_p
 
     run = load_run([tmp_path], LoadOptions(workers=1))
 
-    assert [rank.host for rank in run.ranks] == ["a", "a", "b", "b"]
-    for rank in run.ranks:  # one clock per host would let collectives end before others have started them
-        assert rank.clock.method == "collective_ends"
-        assert abs(rank.clock.offset_ns + offsets_us[rank.rank] * 1000) <= (rank.clock.uncertainty_ns or 0) + 1
+    assert [each.host for each in run.ranks] == ["a", "a", "b", "b"]
+    for each in run.ranks:  # one clock per host would let collectives end before others have started them
+        assert each.clock.method == "collective_ends"
+        assert abs(each.clock.offset_ns + offsets_us[each.rank] * 1000) <= (each.clock.uncertainty_ns or 0) + 1
 
 
 def test_events_and_steps_are_moved_onto_one_axis(tmp_path: Path) -> None:
