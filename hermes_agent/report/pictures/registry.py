@@ -63,7 +63,8 @@ def series(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
         steps = recorded.slowest_ms
         recorded_ms = zip(steps.index.astype(int).tolist(), steps.astype(float).tolist(), strict=True)
         times = data.recorded_times(recorded.slowest_rank, recorded_ms, limit_pct)
-        title, source = f"{RECORDED[recorded.origin]}, rank {recorded.slowest_rank}", "records"
+        slowest = f", rank {recorded.slowest_rank}" if len(recorded.ranks) > 1 else ""
+        title, source = f"{RECORDED[recorded.origin]}{slowest}", "records"
         averaged = recorded.averaged
     else:
         raise UsageError(data.NO_STEPS)

@@ -111,5 +111,5 @@ def test_steps_of_a_jobs_output_are_not_called_unprofiled_nor_single_ones(tmp_pa
     request = Request((log,), cache_dir=tmp_path / "cache")
     diagnosis = diagnose(request, lambda _: None)
     drawn = chosen(diagnosis, profile_behind(request, diagnosis), "series")
-    assert drawn.title == "Step time by the job's output, rank 0"
+    assert drawn.title == "Step time by the job's output"
     assert drawn.finding.endswith("Each line gives the mean over the steps since the one before it.")
