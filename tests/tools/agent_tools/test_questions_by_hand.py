@@ -201,6 +201,15 @@ def test_both_fixes_together_or_the_reason_against_it() -> None:
     assert not said & predicted
 
 
+def test_a_setting_is_predicted_by_name_or_refused_with_what_it_needs() -> None:
+    (step, *_) = ask("what_if", settings=[f'kernels "{GEMM}" 1.5x']).facts
+    assert step.metric == "changed_step_ms"
+    assert 0 < step.value <= CONTEXT.profile().mean_step_ms
+    assert "What it needs" in ask("what_if", settings=["batch_size=8"]).notes[0]
+    with pytest.raises(UsageError, match="did you mean num_workers=N"):
+        ask("what_if", settings=["num_worker=8"])
+
+
 def test_model_flop_utilization() -> None:
     found = values(ask("mfu", rank=0))
     operations = 2 * (2 * 256 * 512 * 1024 + 2 * 8 * 16 * 32)  # forward and backward of both layers
