@@ -259,7 +259,8 @@ OF_NO_FIGURE = {
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
-    "flop_rate", "start", "percentile", "critical_path",
+    "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited",
+    "sampled_devices",
 }  # fmt: skip
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
@@ -280,11 +281,20 @@ OF_ANY_RANK = {
     "suspicion",
     "timeouts",
     "drift",
+    "hang",
+    "slower_since",
+    "low_rate",
+    "sampled_devices",
 }
 ANSWERS: Mapping[str, Answering] = MappingProxyType(
     {
         "help": _help,
         "pipeline_schedule": job_output.pipeline_schedule,
+        "hang": job_output.hang,
+        "slower_since": job_output.slower_since,
+        "low_rate": job_output.low_rate,
+        "awaited": ranks.awaited,
+        "sampled_devices": job_output.sampled_devices,
         "drift": job_output.drift,
         "timeouts": job_output.timeouts,
         "skipped_steps": job_output.skipped_steps,

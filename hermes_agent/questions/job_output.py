@@ -1,9 +1,11 @@
-"""Answers about the whole job, mostly from its own output: drift, time-outs, skipped steps, FLOPs, pipeline, start."""
+"""Answers about the whole job, mostly from its own output: hangs, drift, skipped steps, FLOPs, pipeline, start."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CheckRecord
 from hermes_agent.questions.causes import check_text
 from hermes_agent.questions.discussion import Discussion
@@ -15,8 +17,41 @@ from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.views.profile import Profile
 
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
+HANGS = ("communication.timeouts", "communication.flight_recorder", "communication.ras")
+SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 MICRO_BATCHES = re.compile(r"\b(\d{1,6}) micro ?batch|\bmicro ?batch\w*( size)? (to|of|at) (\d{1,6})\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
+
+
+def hang(discussion: Discussion, _: Question) -> str | None:
+    """Who is waited for, by time-outs and the records of collectives; None where no source shows a hang."""
+    return _found(discussion, HANGS)
+
+
+def sampled_devices(discussion: Discussion, _: Question) -> str | None:
+    """Devices that samples tell apart; None where none are told apart so, or a trace tells more."""
+    return None if discussion.profile().traced else _found(discussion, SAMPLED)
+
+
+def _found(discussion: Discussion, names: Sequence[str]) -> str | None:
+    """The sentences of those of the checks that found something."""
+    checks = (_check(discussion, name) for name in names)
+    return blocks(paragraph(each.text) for each in checks if each is not None and each.status == "found") or None
+
+
+def slower_since(discussion: Discussion, question: Question) -> str | None:
+    """From which step on steps take longer, and what the diagnosis says of it; None where no jump was found."""
+    jump = _check(discussion, JUMP)
+    if jump is None or jump.status != "found":
+        return None
+    why = " ".join(discussion.diagnosis.answer) if re.search(r"\bwhy\b", question.words) else ""
+    return blocks([paragraph(jump.text), why])
+
+
+def low_rate(discussion: Discussion, question: Question) -> str:
+    """The rate as the job states it, where it does, and what the diagnosis says slows the steps down."""
+    stated = "" if discussion.profile().traced else flop_rate(discussion, question)
+    return blocks([stated if cited_ids(stated) else "", " ".join(discussion.diagnosis.answer)])
 
 
 def drift(discussion: Discussion, _: Question) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hermes_agent.model.diagnosis import CauseRecord
-from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, rank_list
-from hermes_agent.questions.device import no_collectives
+from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, plain, rank_list
+from hermes_agent.questions.device import COLLECTIVE_NAMES, no_collectives
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, paragraph
 from hermes_agent.questions.question import Question, wording
@@ -100,6 +100,24 @@ def why_wait(discussion: Discussion, question: Question) -> str:
     uneven = share.value < max(200.0 / len(ranks), discussion.profile().thresholds["most_waiting_pct"])
     several = wording("no_single_rank") if uneven else ""
     return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several])
+
+
+def awaited(discussion: Discussion, question: Question) -> str | None:
+    """The rank that arrives last, in collectives of the kind that is named or in all; None where none is matched."""
+    profile = discussion.profile()
+    if not profile.traced or len(profile.ranks) < 2 or (table := arrivals(profile)).empty:
+        return None
+    kind = next((kind for kind, name in COLLECTIVE_NAMES.items() if re.search(rf"\b{name}s?\b", question.words)), None)
+    own = table[(table["kind"] == kind) & (table["caused_ns"] > 0)] if kind is not None else table.iloc[:0]
+    whole = why_wait(discussion, replace(question, words=""))
+    if own.empty:
+        return whole
+    caused = own.groupby("last_rank")["caused_ns"].sum()
+    last = int(str(caused.idxmax()))
+    often = "always" if caused.size == 1 else "not always, but the most waiting is for it"
+    return blocks(
+        [f"In the {plain(str(kind))}s of the recorded steps the others wait for rank {last} ({often}).", whole]
+    )
 
 
 def _who_waits(discussion: Discussion, question: Question) -> str:

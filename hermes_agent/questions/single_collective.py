@@ -12,6 +12,8 @@ from hermes_agent.questions.prose import ORDINALS, blocks, milliseconds, paragra
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.collective_instances import CollectiveRow
+from tools.analyzers.communication.ascend_collectives import absent_ranks
+from tools.views.arrivals import waits
 
 LISTED = 8
 MOST_ROWS = 500
@@ -45,7 +47,7 @@ def one_collective(discussion: Discussion, question: Question) -> str | None:
             return _extreme(discussion, rows, order, what)
     ordinal = ORDINAL.search(words)
     number = -1 if ordinal is None else _place(ordinal)
-    return _placed(rows, number, what, "last" if number < 0 else ordinal[0] if ordinal else "")
+    return _placed(discussion, rows, number, what, "last" if number < 0 else ordinal[0] if ordinal else "")
 
 
 def _rows(discussion: Discussion, rank: int | None, step: int | None, kind: str | None) -> list[CollectiveRow]:
@@ -76,10 +78,11 @@ def _extreme(discussion: Discussion, rows: list[CollectiveRow], order: str, what
         f"The {order} {what} is {row.id} on rank {row.rank} in step {row.step}: it takes {{0}}{size}, waiting included."
     )
     lead = discussion.say(text, discussion.measure("instance_ms", collective=row.id))
-    return blocks([paragraph([lead, _arrival([row])]), "The next ones, in ms:", _table(ordered[1 : LISTED + 1])])
+    arrived = paragraph([lead, _arrival([row]), _unseen(discussion, [row])])
+    return blocks([arrived, "The next ones, in ms:", _table(ordered[1 : LISTED + 1])])
 
 
-def _placed(rows: list[CollectiveRow], number: int, what: str, title: str) -> str:
+def _placed(discussion: Discussion, rows: list[CollectiveRow], number: int, what: str, title: str) -> str:
     """The collective of that place in the first step of each rank, by start; its last rank first."""
     first = min(row.step for row in rows if row.step is not None)
     own: dict[int, list[CollectiveRow]] = {}
@@ -91,7 +94,7 @@ def _placed(rows: list[CollectiveRow], number: int, what: str, title: str) -> st
         most = max(len(each) for each in own.values())
         return f"There is no {title} {what}: a rank runs at most {most} in step {first}."
     lead = f"The {title} {what} of each rank in step {first}, in ms; waiting is part of its length:"
-    return blocks([_arrival(chosen), lead, _table(chosen[:LISTED])])
+    return blocks([_arrival(chosen), _unseen(discussion, chosen), lead, _table(chosen[:LISTED])])
 
 
 def _arrival(rows: list[CollectiveRow]) -> str:
@@ -102,6 +105,25 @@ def _arrival(rows: list[CollectiveRow]) -> str:
     if len(last) == 1:
         return f"Rank {last.pop()} arrives last at it."
     return "These are not one collective on all ranks; for each the rank that arrives last is given."
+
+
+def _unseen(discussion: Discussion, rows: list[CollectiveRow]) -> str:
+    """That ranks of the group were not recorded, where so: all recorded ones may wait for them, as tables may show."""
+    profile = discussion.profile()
+    known = waits(profile)
+    missing = profile.run.ascend is not None and absent_ranks(profile)
+    if not missing and not (known["group_size"] > known["seen"]).any():
+        return ""
+    ranks = dict.fromkeys(row.rank for row in rows)
+    tabled = {rank: discussion.measured("tabled_wait_ms", rank=rank) for rank in ranks}
+    by_table = [
+        discussion.say(f"By the profiler's table the collectives of rank {rank} move nothing for {{0}} per step.", fact)
+        for rank, fact in tabled.items()
+        if fact is not None
+    ]
+    return paragraph(
+        ["That is of the recorded ranks: not all of its group were, and these may wait as well.", *by_table]
+    )
 
 
 def _table(rows: list[CollectiveRow]) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import ANSWERS, NOT_UNDERSTOOD, answer_text
-from hermes_agent.questions.question import normalised, read_question, subject_of
+from hermes_agent.questions.question import lexicon, normalised, read_question, subject_of
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 
@@ -23,6 +23,7 @@ ASKED = {
     "skipped_steps": ["any NaNs or skipped iterations?", "how many steps were skipped"],
     "critical_path": ["what is on the critical path?", "critical path by family"],
     "start": ["how long does the warm up take?"],
+    "low_rate": ["why only 4 TFLOPs per GPU?", "why is the throughput so low"],
     "flop_rate": ["TFLOPs per GPU?", "how many teraflops: tflop/s"],
     "workload": [
         "what would a doubled batch size bring?", "what if I use a larger batch", "would TP=4 help?",
@@ -174,13 +175,28 @@ ASKED = {
 }  # fmt: skip
 
 
+OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are answered by
+    "hang": ["which rank is guilty?", "who caused the hang?", "my job is stuck, which rank is it"],
+    "slower_since": ["since which step is it slower?", "when did it become slower"],
+    "awaited": ["which gpu do all the others wait for?", "who are the others waiting for"],
+    "sampled_devices": ["which gpu throttles?", "is one gpu different from the others"],
+}
+
+
+@pytest.mark.parametrize(
+    ("intent", "question"), [(name, text) for name, texts in OF_OTHER_RUNS.items() for text in texts]
+)
+def test_the_question_is_offered_to_the_kind_that_may_answer_it(intent: str, question: str) -> None:
+    assert lexicon().intents[intent].fits(read_question(question).words)
+
+
 @pytest.mark.parametrize(("intent", "question"), [(name, text) for name, texts in ASKED.items() for text in texts])
 def test_the_question_is_taken_for_what_it_means(loader: Discussion, intent: str, question: str) -> None:
     assert answer_text(loader, read_question(question))[0] == intent
 
 
 def test_every_intent_is_asked_for_in_these_tests() -> None:
-    assert set(ANSWERS) == set(ASKED) - {NOT_UNDERSTOOD}
+    assert set(ANSWERS) == (set(ASKED) | set(OF_OTHER_RUNS)) - {NOT_UNDERSTOOD}
 
 
 @pytest.mark.parametrize(("example", "name"), EXAMPLES.items())

@@ -154,3 +154,30 @@ def test_a_cost_that_nobody_knows_is_not_said_to_be_small(tmp_path: Path) -> Non
     assert "Found, at a cost that is not known: fallback to sockets" in text
     assert "may have a part in it; what it costs a step is not known" in text
     assert "saves nothing" not in text
+
+
+JUMPED = tuple((step, 1000.0 + step % 2 + 300.0 * (step > 20)) for step in range(1, 41))
+
+
+@pytest.mark.parametrize("question", ["which rank is guilty?", "my job hangs after 2000 steps, who is to blame?"])
+def test_a_question_for_the_guilty_rank_of_a_hang_is_answered_by_the_time_outs(tmp_path: Path, question: str) -> None:
+    hung = discuss(profile_of(tmp_path, megatron(*STEADY) + WATCHDOG))
+    found = reply(hung, question)
+    assert found.intent == "hang"
+    assert "timed out" in found.text
+    assert reply(job(tmp_path, STEADY), question).intent != "hang"
+
+
+@pytest.mark.parametrize("question", ["since which step is it slower?", "why did my run become slower after step 20?"])
+def test_the_step_from_which_on_it_is_slower_is_named(tmp_path: Path, question: str) -> None:
+    found = reply(job(tmp_path, JUMPED), question)
+    assert found.intent == "slower_since"
+    assert found.text.startswith("From step 21 on")
+    assert reply(job(tmp_path, STEADY), question).intent != "slower_since"
+
+
+def test_why_a_rate_is_low_is_answered_by_the_diagnosis(tmp_path: Path) -> None:
+    pipeline = job(tmp_path, STEADY, PIPELINE.format(batch=8))
+    found = reply(pipeline, "why only 4 TFLOPs per GPU?")
+    assert found.intent == "low_rate"
+    assert pipeline.diagnosis.answer[0] in found.text
