@@ -118,9 +118,9 @@ def in_full(item: AdviceRecord) -> str:
 def what_if(discussion: Discussion, question: Question) -> str:
     """The step with the settings that the question names, else without its cause, else without each cause found."""
     causes, subject = discussion.diagnosis.causes, question.subject
-    if (item := _named_advice(discussion, question)) is not None:
-        return in_full(item)
-    if predicted := _with_settings(discussion, question) or _not_predicted(discussion, question):
+    item = _named_advice(discussion, question)
+    advised = "" if item is None else in_full(item)
+    if predicted := _with_settings(discussion, question) or advised or _not_predicted(discussion, question):
         return predicted
     if len(together := _together(discussion, question)) > 1:
         return blocks([_jointly(discussion, together), *(_gain(discussion, each) for each in together)])
