@@ -18,7 +18,7 @@ from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import Thresholds
 from tools.whatif.asked_changes import changes_named_in
 
-SETTINGS = ("bucket_cap_mb", "num_workers", "micro_batches", "link", "kernels")  # the rest is asked for in other words
+SETTINGS = ("bucket_cap_mb", "num_workers", "micro_batches")  # written with =; the rest is asked for in other words
 SUPPORTED = Thresholds()["confidence"]
 LOW_CONFIDENCE = "Low confidence; the likeliest change to help:"
 CAUSES_LISTED = 3
@@ -143,7 +143,9 @@ def what_if(discussion: Discussion, question: Question) -> str:
 
 def _with_settings(discussion: Discussion, question: Question) -> str:
     """The step with the named settings together, and what that rests on, else what it needs; empty where none is."""
-    changes = "; ".join(each.text for each in changes_named_in(question.text) if each.kind in SETTINGS)
+    changes = "; ".join(
+        each.text for each in changes_named_in(question.text) if each.kind in SETTINGS and "=" in each.text
+    )
     if not changes or not discussion.profile().traced:
         return ""
     found = answered(discussion.profile(), changes)

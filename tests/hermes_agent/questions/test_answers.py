@@ -137,15 +137,6 @@ def test_what_a_fix_brings_is_the_prediction_of_the_diagnosis(loader: Discussion
     assert f"Fixing too few data loader workers{prediction}" in answer.text
 
 
-def test_a_setting_that_the_question_names_is_predicted_as_whatif_does(loader: Discussion) -> None:
-    answer = reply(loader, "What would num_workers=4 bring?")
-    assert answer.intent == "what_if"
-    low, high = (value(answer, "changed_speedup", changes="num_workers=4", bound=bound) for bound in ("low", "high"))
-    assert low < 100.0 / value(answer, "changed_step_ms") < high
-    refused = reply(loader, "What would bucket_cap_mb=50 bring?")
-    assert "cannot be predicted from this recording" in refused.text
-
-
 def test_fixing_what_was_not_found_is_predicted_to_bring_nothing_known(loader: Discussion) -> None:
     answer = reply(loader, "how much would fixing the garbage collector bring?")
     assert answer.intent == "what_if"
@@ -287,3 +278,12 @@ def test_the_first_change_is_for_a_well_supported_cause(loader: Discussion) -> N
     assert reply(Discussion(both, loader.material), "what should I change first?").text.count("[A1].") > 2
     alone = both.model_copy(update={"causes": [unsure], "advice": [change]})
     assert reply(Discussion(alone, loader.material), "what should I change first?").text.startswith("Low confidence; ")
+
+
+def test_a_setting_that_the_question_names_is_predicted_as_whatif_does(loader: Discussion) -> None:
+    answer = reply(loader, "What would num_workers=4 bring?")
+    assert answer.intent == "what_if"
+    low, high = (value(answer, "changed_speedup", changes="num_workers=4", bound=bound) for bound in ("low", "high"))
+    assert low < 100.0 / value(answer, "changed_step_ms") < high
+    refused = reply(loader, "What would bucket_cap_mb=50 bring?")
+    assert "cannot be predicted from this recording" in refused.text
