@@ -80,7 +80,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
         said += [finding.claim for finding in network.findings]
         symptom = network.status == "found" and not network.findings
         said += network.support if symptom or not profile.measured else []
-    return said
+    warned = check_of(profile, "step_time.output")
+    return said + list(() if warned is None else _seen(warned))
 
 
 SAMPLED = (

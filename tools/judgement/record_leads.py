@@ -12,6 +12,7 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
+from tools.views.counters import BUSY_PCT, counter_view
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_modes import steps_text
@@ -40,6 +41,8 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
 
 
 MOST_WITHOUT_STEPS = 3
+LOADER_WARNINGS = ("few_loader_workers", "many_loader_workers")
+WARNED_LIKELIHOOD = 0.4  # a judgement: the warning names what may be slow, nothing shows that it is
 
 
 def leads_without_steps(findings: Sequence[Finding], judged: Judgement) -> tuple[Lead, ...]:
@@ -106,5 +109,28 @@ def _candidates(profile: Profile, kind: str) -> tuple[Candidate, ...]:
     """The causes that would look like this, less a wait for a core that the monitor would have recorded."""
     seen = {"cpu_contention"} if profile.host_records is not None else set()
     seen |= {"straggler"} if len(profile.rank_numbers) < 2 else set()
+    seen |= {"compute_bound"} if _mostly_idle(profile) else set()
+    warned = _warned_of(profile) if kind == "unseen" else ()
+    seen |= {each.cause for each in warned}
     entries = [each for each in table("leads")[kind]["candidates"] if each["cause"] not in seen]
-    return tuple(Candidate(each["cause"], each["likelihood"], each["why"]) for each in entries)
+    return (*warned, *(Candidate(each["cause"], each["likelihood"], each["why"]) for each in entries))
+
+
+def _warned_of(profile: Profile) -> tuple[Candidate, ...]:
+    """The cause that a warning of the job's output speaks of."""
+    log = profile.run.job_log
+    kinds = set() if log is None else {each.kind for each in log.warnings}
+    if kinds.isdisjoint(LOADER_WARNINGS):
+        return ()
+    return (Candidate("slow_data_processing", WARNED_LIKELIHOOD, "the output warns of the workers of its data loader"),)
+
+
+def _mostly_idle(profile: Profile) -> bool:
+    """Whether samples show every device without a kernel for most of the time."""
+    view = counter_view(profile)
+    known = (
+        [each.table["device_busy_pct"].mean() for each in view.devices.values() if each.has("device_busy_pct")]
+        if view
+        else []
+    )
+    return bool(known) and max(known) < BUSY_PCT

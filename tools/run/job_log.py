@@ -32,8 +32,17 @@ ACTION_COLUMNS = {
 # smoothed rate of a progress bar, or the difference of the time stamps of two lines.
 StepTime = Literal["step", "mean", "smoothed", "stamps"]
 WarningKind = Literal[
-    "allocator_flush", "fp16_overflow", "recompile_limit", "few_loader_workers", "accumulation_warning", "out_of_memory"
+    "allocator_flush",
+    "fp16_overflow",
+    "recompile_limit",
+    "few_loader_workers",
+    "accumulation_warning",
+    "out_of_memory",
+    "many_loader_workers",
 ]
+
+
+MEMORY_PARTS = ("asked", "total", "free", "others", "own", "allocated", "unused")  # unused: reserved, not allocated
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,10 @@ class JobLog:
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
     warnings: tuple[LogWarning, ...] = ()
+    memory: dict[str, Cited] = field(
+        default_factory=dict
+    )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
+    saves: tuple[Cited, ...] = ()  # lines that say that a checkpoint is saved
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
 

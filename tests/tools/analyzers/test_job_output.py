@@ -330,3 +330,55 @@ def test_steps_that_are_all_skipped_are_the_start_of_a_loss_scale_or_one_that_ne
     check = answer(profile_of(tmp_path, lines), "computation.skipped_steps")
     assert check.status == status
     assert check.support[0].facts[0].value == 100.0
+
+
+def test_a_save_next_to_each_long_step_is_the_evidence_for_it(tmp_path: Path) -> None:
+    """Every 20th of 140 steps takes 31 s; the log names a save behind each of them."""
+    lines = (f"step={at} step_time={31.0 if at % 20 == 0 else 2.0 + at % 3 / 100}s\n" for at in range(1, 141))
+    saved = "".join(line + ("Saving checkpoint to /ckpt\n" if at % 20 == 0 else "") for at, line in enumerate(lines, 1))
+    (finding,) = answer(profile_of(tmp_path, saved), "storage.periodic_stall").findings
+    assert (finding.mechanism, finding.confidence, finding.against) == ("synchronous_save", 0.85, ())
+    assert finding.details[0].facts[0].value == 7
+    every = saved.replace("Saving checkpoint to /ckpt\n", "").replace("s\n", "s\nsaved checkpoint\n")
+    (elsewhere,) = answer(profile_of(tmp_path, every), "storage.periodic_stall").findings
+    assert elsewhere.confidence < 0.5
+
+
+def test_the_limit_of_recompilations_explains_long_steps_before_and_a_level_after(tmp_path: Path) -> None:
+    """400 ms with 5 s in every 7th step, then 690 ms for good: no save, and all of it over 400 ms is lost."""
+    before = megatron(*((at, 5000.0 if at % 7 == 0 else 400.0 + at % 3) for at in range(1, 30)))
+    after = megatron(*((at, 690.0 + at % 3) for at in range(30, 60)))
+    limit = "W1122 [0/8] torch._dynamo hit config.recompile_limit (8)\n"
+    profile = profile_of(tmp_path, before + limit + after)
+    assert answer(profile, "storage.periodic_stall").status == "clean"
+    (finding,) = answer(profile, "cpu.operator_compilation").findings
+    assert [round(fact.value) for fact in finding.claim.facts[:2]] == [401, 691]
+    assert finding.claim.facts[2].value == pytest.approx(profile.mean_step_ms - finding.claim.facts[0].value)
+    assert ranking(profile).causes[0].finding.cause == "operator_compilation"
+
+
+EXHAUSTED = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 "
+    "GiB of which 1.20 GiB is free. Process 3311 has 38.10 GiB memory in use. Including non-PyTorch memory, this "
+    "process has 39.83 GiB memory in use. Of the allocated memory 30.10 GiB is allocated by PyTorch, and 8.90 GiB is "
+    "reserved by PyTorch but unallocated.\n"
+)
+
+
+def test_a_report_of_exhausted_memory_is_read_also_alone(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, EXHAUSTED), "step_time.output")
+    found = [(str(fact.arguments[0][1]), round(fact.value, 2)) for said in check.support for fact in said.facts]
+    assert found[1:] == [("asked", 2.0), ("free", 1.2), ("total", 79.15), ("others", 38.1), ("unused", 8.9)]
+
+
+def test_a_warning_of_the_loader_leads_to_data_and_idle_devices_not_to_computation(tmp_path: Path) -> None:
+    warning = (
+        "UserWarning: This DataLoader will create 16 worker processes in total. Our suggested max number of worker in "
+        "current system is 2, which is smaller\n"
+    )
+    head = "timestamp, index, utilization.gpu [%]\n"
+    (tmp_path / "gpus.csv").write_text(head + "".join(f"2026/11/23 10:00:0{at}.500, 0, 4 %\n" for at in range(9)))
+    (lead,) = ranking(profile_of(tmp_path, warning + megatron(*STEPS))).leads
+    causes = [each.cause for each in lead.candidates]
+    assert causes[0] == "slow_data_processing"
+    assert "compute_bound" not in causes

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -462,3 +464,13 @@ def test_two_recordings_in_one_file_are_no_damage(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "t.json", [*numbered(60)[:20], *numbered(60)])
 
     assert read_trace(path, "", ALONE).facts.cut == ""
+
+
+def test_an_archive_and_a_text_without_records_are_named_as_such(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar, zipfile.ZipFile(tmp_path / "b.zip", "w") as zipped:
+        zipped.writestr("trace.json", "{}")
+        tar.add(tmp_path, arcname="run", recursive=False)
+    assert "is a tar archive; unpack it" in refusal(tmp_path / "a.tar.gz")
+    assert "is a zip archive; unpack it" in refusal(tmp_path / "b.zip")
+    (tmp_path / "job.log").write_text("hello world\n")
+    assert "no line of it states a step" in refusal(tmp_path / "job.log")

@@ -213,7 +213,25 @@ def _unprofiled_compilation(profile: Profile) -> Finding | None:
     if profile.series is None:
         return None
     finding = None if profile.host_records is None else _counted(profile, profile.series, profile.host_records)
-    return finding or (_by_versions(profile, profile.series) if profile.traced else None)
+    return finding or (_by_versions(profile, profile.series) if profile.traced else _by_limit(profile, profile.series))
+
+
+def _by_limit(profile: Profile, series: RunSeries) -> Finding | None:
+    """By the output: a function ran into the limit of recompilations, and steps are longer since it runs uncompiled."""
+    sides = (measured(profile, "recompile_limit_step_ms", side=side) for side in ("before", "after"))
+    (before, after), cost = sides, measured(profile, "recompile_limit_cost_ms")
+    if before is None or after is None or cost is None:
+        return None
+    longer_pct = 100.0 * (after.value / max(before.value, 1e-9) - 1.0)
+    if longer_pct < profile.thresholds["fluctuation_pct"]:
+        return None
+    text = "A compiled function ran into the limit of recompilations and runs uncompiled since: a step took {0} before"
+    claim = say(
+        f"{text}, takes {{1}} after, and with the long steps before it loses {{2}} on average.", *(before, after, cost)
+    )
+    sure = confidence((longer_pct, profile.thresholds["fluctuation_pct"]), at_most=0.8)
+    found = _recompiled(profile, series.ranks, claim, sure, "mean step less the median one before the limit")
+    return replace(found, steps=())
 
 
 def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Finding | None:

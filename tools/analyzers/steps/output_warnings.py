@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.analyzers.support.answers import clean, confidence, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Finding
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.run.job_log import WarningKind
 from tools.views.profile import Profile
@@ -13,6 +13,7 @@ from tools.views.profile import Profile
 MEANING: dict[WarningKind, str] = {
     "recompile_limit": "A compiled function ran into the limit of recompilations and runs uncompiled since: {0}.",
     "few_loader_workers": "Lightning warns that the data loader has few workers: {0}.",
+    "many_loader_workers": "PyTorch warns that the data loader starts more workers than there are cores for them: {0}.",
     "out_of_memory": "The job ran out of device memory: {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
@@ -74,9 +75,28 @@ def output_warnings(profile: Profile) -> Check | None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
+    said += _exhausted(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
     if whole is not None and speed is not None:
         said.append(say("The job states {0} for the whole training, and {1}.", whole, speed))
     if not said:
         return None
     return symptom(*said) if kinds else clean(*said)
+
+
+MEMORY = (
+    (("asked", "free", "total"), "{0} were asked for; {1} of the device's {2} were free."),
+    (("others",), "Other processes hold {0} of that device: where they are not of this job, they take it away."),
+    (("unused",), "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."),
+)
+
+
+def _exhausted(profile: Profile) -> list[Sentence]:
+    """How device memory was used when it ran out, as far as the output states it."""
+    said = []
+    for names, text in MEMORY:
+        facts = [measured(profile, "exhausted_memory_gib", what=name) for name in names]
+        known = [each for each in facts if each is not None and each.value > 0.0]
+        if len(known) == len(names):
+            said.append(say(text, *known))
+    return said

@@ -12,6 +12,7 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import length
 from tools.metrics.host.state_saves import state_saves
+from tools.metrics.recorded.logged_saves import ended_by_limit
 from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
@@ -29,6 +30,8 @@ UNSEEN = "That a checkpoint is what is written then is not recorded: no storage 
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 WRITING = ": it is then that the process writes, as a checkpoint is saved."
 TAKEN = ": a traced step takes the values of all parameters, as `state_dict()` does, and then pauses."
+SAVING = ": next to them the output says that a checkpoint is saved."
+LOGGED = "In the output {0} stand next to a line that says so."
 WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
 UNPLACED_CAP = 0.65  # samples are too far apart to show that it is written in the long steps
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
@@ -69,7 +72,10 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     if small or _filled_by_other(series, stalls[worst]):
         text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
-    writers = _writers(profile, series, stalls)
+    if ended_by_limit(profile, worst, stalls[worst]):
+        text = "Long steps recur every {0} until the output reports the limit of recompilations, and end there."
+        return clean(say(text, measure(profile, "stall_period_steps", rank=worst)))
+    writers, logged = _writers(profile, series, stalls), measured(profile, "logged_save_steps", rank=worst)
     traced = () if writers else _traced(profile, stalls)
     ran = None if writers or traced else _running(profile, stalls)
     if ran is not None:
@@ -80,10 +86,18 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     if writers:
         placed = all(each.placed for each in writers.values())
         what, sure = (WRITING, 0.92) if placed else (WRITING_SOMETIME, UNPLACED_CAP)
+    elif logged is not None:
+        what, sure = SAVING, 0.85
     share_pct = 100.0 * cost.value / series.mean_ms
     return Finding(
         cause="checkpoint_stall",
-        mechanism="slow_storage" if blocked else "synchronous_save" if traced else _mechanism(profile, writers),
+        mechanism="synchronous_save"
+        if logged and not writers
+        else "slow_storage"
+        if blocked
+        else "synchronous_save"
+        if traced
+        else _mechanism(profile, writers),
         claim=say(
             "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
             *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
@@ -95,8 +109,11 @@ def periodic_stall(profile: Profile) -> Check | Finding:
             saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
             error_ms=_error_ms(series, worst, stalls[worst]),
         ),
-        details=tuple(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
-        against=() if writers or traced else (say(UNSEEN if blocked else OPEN),),
+        details=(
+            *(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
+            *(() if logged is None else (say(LOGGED, logged),)),
+        ),
+        against=() if writers or traced or logged else (say(UNSEEN if blocked else OPEN),),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
 

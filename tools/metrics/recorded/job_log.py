@@ -17,6 +17,7 @@ from tools.views.profile import Profile
 
 COMPUTE_TIMERS = ("forward-compute", "backward-compute")
 SETTLING_STEPS = 40  # a loss scale that starts at 2^32 is halved some 18 times, with a hysteresis of 2 in twice as many
+GIB = 1024.0**3
 WARM_UP = 0.5  # of the printed steps: a loss scale that starts too high is lowered in them
 
 
@@ -232,6 +233,17 @@ def printed_flushes_per_step(profile: Profile) -> Measurement:
         raise UsageError("the job's output holds no warning about allocator flushes")
     rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
     return of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
+
+
+@metric("GiB", "memory {what} when the device's memory was exhausted", "How was device memory used when it ran out?")
+def exhausted_memory_gib(profile: Profile, what: str) -> Measurement:
+    """As PyTorch's first report states it: asked, total, free, of other processes, own, allocated, reserved unused."""
+    log = job_log(profile)
+    if not log.memory:
+        raise UsageError("the job's output states no amounts of exhausted memory")
+    stated = log.memory[choice("amount", what, sorted(log.memory))]
+    rows = pd.DataFrame([{"amount": what, "bytes": stated.value, "line": stated.line, "file": stated.file}])
+    return of_lines(log, float(stated.value) / GIB, rows, "report of exhausted memory")
 
 
 @metric("lines", "warnings about {kind}", "How often does the output warn of it?")

@@ -50,6 +50,8 @@ WORDS = (
         b"world size",
         b" ....",
         b"accumulat",
+        b"heckpoint",
+        b"number of worker",
     ),
 )
 

@@ -35,6 +35,8 @@ MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONF
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
+SAVE = re.compile(r"\bsav(?:e|ed|ing)\b.{0,60}\bcheckpoint|\bcheckpoint\b.{0,60}\bsav(?:ed|ing)\b", re.I)
+MOST_SAVES = 1 << 16
 WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", FLUSHES.search),
     (
@@ -44,7 +46,25 @@ WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] 
     ("out_of_memory", re.compile(r"(?:CUDA|HIP|NPU|XPU) out of memory|OutOfMemoryError:").search),
     ("recompile_limit", re.compile(r"hit config\.(?:recompile_limit|cache_size_limit)|recompile_limit reached").search),
     ("few_loader_workers", re.compile(r"train_?\s?dataloader.*does not have many workers").search),
+    (
+        "many_loader_workers",
+        re.compile(r"DataLoader will create \d{1,6} worker processes.*suggested max number of worker").search,
+    ),
     ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search),
+)
+
+
+_AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?) ([KMGT]i?B|bytes)"
+BYTES = {"bytes": 1.0, **{f"{unit}{of}": 1024.0**at for at, unit in enumerate("KMGT", start=1) for of in ("iB", "B")}}
+# What PyTorch says of the memory of the device when it is exhausted; others: each process that is not this one.
+MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("asked", re.compile(f"Tried to allocate {_AMOUNT}")),
+    ("total", re.compile(f"total capacity of {_AMOUNT}|{_AMOUNT} total capacity")),
+    ("free", re.compile(f"{_AMOUNT} (?:is )?free")),
+    ("others", re.compile(rf"Process \d{{1,12}} has {_AMOUNT} memory in use")),
+    ("own", re.compile(f"this process has {_AMOUNT} memory in use")),
+    ("allocated", re.compile(f"{_AMOUNT} is allocated by PyTorch|{_AMOUNT} already allocated")),
+    ("unused", re.compile(f"{_AMOUNT} is reserved by PyTorch but unallocated")),
 )
 
 
@@ -56,6 +76,8 @@ class Messages:
     settings: dict[str, Cited] = field(default_factory=dict)
     timeouts: dict[tuple[int, int], CollectiveTimeout] = field(default_factory=dict)
     warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
+    saves: list[Cited] = field(default_factory=list)
+    memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
 
     def take(self, line: int, text: str) -> None:
@@ -69,6 +91,9 @@ class Messages:
         elif stated := _stated(text):
             for name, value in stated:
                 self.settings.setdefault(name, Cited(value, line, self.file))
+        elif "heckpoint" in text and (found := SAVE.search(text)):
+            if len(self.saves) < MOST_SAVES:
+                self.saves.append(Cited(found[0], line, self.file))
         else:
             self._warned(line, text)
 
@@ -84,6 +109,8 @@ class Messages:
     def _warned(self, line: int, text: str) -> None:
         for kind, search in WARNINGS:
             if found := search(text):
+                if kind == "out_of_memory" and not self.memory:
+                    self.memory = _memory(text, line, self.file)
                 amount = (number(found[1]) or 0.0) if kind == "allocator_flush" else 1.0
                 known = self.warnings.get(kind) or LogWarning(kind, 0, line, line, self.file)
                 self.warnings[kind] = replace(
@@ -123,3 +150,13 @@ def _stated(text: str) -> list[tuple[str, str]]:
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]
     return []
+
+
+def _memory(text: str, line: int, file: int) -> dict[str, Cited]:
+    """The amounts of memory that a line states, in bytes."""
+    found: dict[str, Cited] = {}
+    for name, pattern in MEMORY:
+        amounts = [[part for part in each.groups() if part] for each in pattern.finditer(text)]
+        if amounts:
+            found[name] = Cited(str(sum((number(each[0]) or 0.0) * BYTES[each[1]] for each in amounts)), line, file)
+    return found

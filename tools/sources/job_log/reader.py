@@ -98,6 +98,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
         warnings=tuple(collector.messages.warnings.values()),
+        saves=tuple(collector.messages.saves),
+        memory=collector.messages.memory,
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
     )
@@ -197,6 +199,8 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         nccl=most_nccl.nccl,
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
+        saves=tuple(each for log in logs for each in log.saves),
+        memory=next((log.memory for log in logs if log.memory), {}),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
     )

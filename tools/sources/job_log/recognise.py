@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
+MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
 # Programs, documents and settings may quote lines of a log, and are none.
 NEVER = (
@@ -58,6 +60,8 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         if given is not None and given.line(raw.data) is not None:
             return True
         text = parse_line(raw.number, raw.data).text
+        if MEMORY_ERROR.search(text):
+            return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True
         if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):

@@ -22,6 +22,9 @@ from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
 GIVE = "give a Kineto .json or .json.gz, an Ascend folder, an Nsight .sqlite export or the job's output"
+# Where an archive has its mark: tar behind the name, owner and check sum of its first file.
+ARCHIVES = ((0, b"PK\x03\x04", "zip"), (257, b"ustar", "tar"), (0, b"7z\xbc\xaf", "7z"), (0, b"(\xb5/\xfd", "zstd"))
+PRINTABLE_SHARE = 0.99  # of the first characters: then it is text and no damaged trace
 BOM = b"\xef\xbb\xbf"
 SYNTAX_BYTES = 1 << 20  # of a file that holds no event: so far is looked for what makes it no JSON
 SHORT_VALUE = 200  # characters that are read of a metadata value
@@ -157,6 +160,12 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
         raise InputError(f"{path}: is empty; the profiler may not have finished writing it")
     if collected.columns.spans:
         return
+    first = beginning(path, SYNTAX_BYTES)
+    if (packed := next((kind for at, magic, kind in ARCHIVES if first.data[at:].startswith(magic)), None)) is not None:
+        raise InputError(f"{path}: is a {packed} archive; unpack it and give the folder or a file of it")
+    if collected.shape != "object" and not _named_json(path) and _is_prose(bytes(first.data)):
+        what = "no line of it states a step with its time, NCCL's set-up or a row of a known table"
+        raise InputError(f"{path}: is no profiler trace, and {what}; {GIVE}")
     if collected.shape != "object" and (fault := _syntax_fault(bytes(beginning(path, SYNTAX_BYTES).data))):
         raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); {GIVE}")
     if collected.shape == "none":
@@ -165,6 +174,17 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
     if collected.damage:
         raise InputError(f"{path}: nothing in it can be read: {collected.damage}; copy the file again")
     raise InputError(f"{path}: holds no training run: it records no event with a duration; profile some steps")
+
+
+def _named_json(path: Readable) -> bool:
+    return str(path).removesuffix(".gz").endswith(".json")
+
+
+def _is_prose(data: bytes) -> bool:
+    """Whether it is text that does not begin as JSON does."""
+    text = data.removeprefix(BOM).decode("utf-8", "replace").strip()
+    shown = sum(each.isprintable() or each.isspace() for each in text)
+    return bool(text) and text[0] not in '{["' and shown >= PRINTABLE_SHARE * len(text)
 
 
 def _syntax_fault(text: bytes) -> str:

@@ -1,0 +1,93 @@
+"""Long steps that the job's own output explains: saves next to them, and the limit of recompilations after them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, choice, metric
+from tools.metrics.recorded.job_log import job_log, of_lines, warning_of
+from tools.metrics.recorded.series import rank_stalls, run_series
+from tools.views.profile import Profile
+from tools.views.step_shape import Stalls
+
+NEARLY_ALL = 0.8  # of the saves stand next to long steps, and of the long steps next to saves
+FEWEST_STEPS = 5  # before and after the limit of recompilations
+PERIODS_WITHOUT = 2.0  # after the limit, until a rhythm of long steps counts as ended
+
+
+def step_lines(profile: Profile, rank: int) -> pd.DataFrame:
+    """The usual steps of a rank with their lines, of one file; empty where the steps are not of the job's output."""
+    log, series = profile.run.job_log, profile.series
+    if log is None or series is None or series.origin != "job_log":
+        return pd.DataFrame({"step": [], "line": [], "file": [], "wall_ms": []})
+    own = log.steps[(log.steps["rank"] == rank) & log.steps["step"].isin(series.of(rank)["step"])]
+    return own if own["file"].nunique() == 1 else own.iloc[:0]
+
+
+def saved_stalls(profile: Profile, rank: int, stalls: Stalls) -> pd.DataFrame:
+    """The long steps whose lines stand next to one that says that a checkpoint is saved.
+
+    None of them unless these are nearly all long steps, and hardly a save stands next to other steps.
+    """
+    own = step_lines(profile, rank).sort_values("line")
+    lines = own["line"].to_numpy()
+    log = profile.run.job_log
+    named = [] if log is None or own.empty else [each for each in log.saves if each.file == own["file"].iloc[0]]
+    saved = np.array([each.line for each in named if each.line > lines[0]], dtype=np.int64)
+    if not len(saved):
+        return own.iloc[:0]
+    behind = np.searchsorted(lines, saved)  # the first step line after a save; the one before it is its neighbour
+    around = np.unique(np.concatenate((behind - 1, np.minimum(behind, len(lines) - 1))))
+    long = own["step"].isin(stalls.steps).to_numpy()
+    placed = long[behind - 1] | long[np.minimum(behind, len(lines) - 1)]
+    near = np.zeros(len(lines), dtype=bool)
+    near[around] = True
+    if placed.mean() < NEARLY_ALL or near[long].mean() < NEARLY_ALL:
+        return own.iloc[:0]
+    return own[near & long]
+
+
+@metric("steps", "long steps next to a save", "How many long steps stand next to a save in the output?")
+def logged_save_steps(profile: Profile, rank: int) -> Measurement:
+    """Long steps of the rhythm next to whose line the output says that a checkpoint is saved."""
+    stalls = rank_stalls(profile).get(rank)
+    own = step_lines(profile, rank).iloc[:0] if stalls is None else saved_stalls(profile, rank, stalls)
+    if own.empty:
+        raise UsageError(f"the output does not say that it saves next to long steps of rank {rank}")
+    found = of_lines(job_log(profile), float(len(own)), own, "long steps next to saves", tuple(map(int, own["step"])))
+    return replace(found, ranks=(rank,))
+
+
+def ended_by_limit(profile: Profile, rank: int, stalls: Stalls) -> bool:
+    """Whether all long steps come before the output reports the limit of recompilations, and none long after it."""
+    log, own = profile.run.job_log, step_lines(profile, rank)
+    limit = None if log is None else warning_of(log, "recompile_limit")
+    if limit is None or own.empty or limit.file != own["file"].iloc[0]:
+        return False
+    after = own["line"] > limit.first_line
+    return not own["step"][after].isin(stalls.steps).any() and int(after.sum()) >= PERIODS_WITHOUT * stalls.period
+
+
+@metric("ms", "median step {side} the limit of recompilations", "How long is a step before and after it?")
+def recompile_limit_step_ms(profile: Profile, side: str) -> Measurement:
+    """Median printed step before or after the first line that reports the limit of recompilations."""
+    log, own = job_log(profile), step_lines(profile, run_series(profile).slowest_rank)
+    limit = warning_of(log, "recompile_limit")
+    if limit is None or own.empty or limit.file != own["file"].iloc[0]:
+        raise UsageError("the output reports no limit of recompilations between its steps")
+    after = own["line"] > limit.first_line
+    rows = own[after if choice("side", side, ("before", "after")) == "after" else ~after]
+    if len(rows) < FEWEST_STEPS:
+        raise UsageError(f"fewer than {FEWEST_STEPS} steps are printed {side} the limit of recompilations")
+    return of_lines(log, float(rows["wall_ms"].median()), rows, "step lines", tuple(map(int, rows["step"])))
+
+
+@metric("ms", "time over the steps before the limit of recompilations", "What does recompiling cost a step?")
+def recompile_limit_cost_ms(profile: Profile) -> Measurement:
+    """The mean usual step less the median step before the limit of recompilations."""
+    before = recompile_limit_step_ms(profile, "before")
+    return replace(before, value=max(run_series(profile).mean_ms - before.value, 0.0))
