@@ -95,14 +95,18 @@ def test_what_traces_show_of_a_slow_device_is_not_counted_again(tmp_path: Path) 
 
 
 def test_a_lowered_clock_costs_no_more_than_the_traced_computation_of_that_device(tmp_path: Path) -> None:
-    """Each rank computes 0.1 of 1 ms on its own device; device 1 runs at 1,500 of at most 2,000 MHz: 0.025 ms at most,
-    although the samples say that kernels ran all the time."""
-    ranks = [RankBuilder(number, device=Device(number, "GPU")) for number in range(2)]
-    for rank in ranks:
-        rank.kernel(SGEMM, 100, 100, blocks=800, threads=256)
+    """Rank 1 computes 0.1 of 1 ms on device 1, at 1,500 of at most 2,000 MHz: 0.025 ms at most, although the samples
+    say that kernels ran all the time, and rank 0 computes longer. Each trace describes both devices, as Kineto does."""
+    both_devices = Device(0, "GPU"), Device(1, "GPU")
+    ranks = [RankBuilder(number, device=each) for number, each in enumerate(both_devices)]
+    for rank, duration_us in zip(ranks, (400, 100), strict=True):
+        own = rank.device_stream(7, rank.number)
+        rank.kernel(SGEMM, 100, duration_us, stream=own, blocks=800, threads=256)
         rank.step(0, 0, 1000)
     sampled = profile_of(tmp_path, rows(GOOD, HOT))
-    both = Profile(replace(traced_profile(*ranks).run, counters=sampled.run.counters))
+    run = traced_profile(*ranks).run
+    described = tuple(replace(each, devices=both_devices) for each in run.ranks)
+    both = Profile(replace(run, ranks=described, counters=sampled.run.counters))
     (finding,) = answer(both, "computation.clocks").findings
     assert finding.saving is not None
     assert finding.saving.most_ms == pytest.approx(0.025)

@@ -11,6 +11,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.counters import DeviceReadings, counter_view
+from tools.views.kernels import device_of
 from tools.views.profile import Profile
 
 CLOCKS_NEEDED = (
@@ -149,13 +150,15 @@ def _saving(profile: Profile, name: str, below_pct: float) -> Saving | None:
 
 
 def _computing_ms(profile: Profile, name: str) -> float | None:
-    """Mean computation per step of the traced rank on the device, where several have its number of the longest.
+    """Mean computation per step of the traced rank whose kernels run on the device, of the longest of several.
 
     Where none has it (each process may see its own device as 0), of all ranks if all were traced; else None.
     """
     if not profile.traced:
         return None
-    own = {view.rank.rank for view in profile.ranks if name in {str(each.index) for each in view.rank.devices}}
+    own = {
+        view.rank.rank for view in profile.ranks if (used := device_of(view)) is not None and str(used.index) == name
+    }
     every = set(profile.run.rank_numbers)
     if not own and len(every) < (profile.run.layout.world_size or len(every) + 1):
         return None
