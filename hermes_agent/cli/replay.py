@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.cli.arguments import writable
 from hermes_agent.cli.terminal import note, print_json
 from tools.errors import ExitCode, InputError, UsageError
 
@@ -50,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
     if args.input is None:
         raise UsageError("name a graph or a run; hermes-dx replay --schema describes a graph")
     scales = [_scale(text) for text in args.scale]
+    if args.graph is not None:
+        from hermes_agent.model.request import Request
+        from hermes_agent.report.files import write_report
+
+        writable(args.graph)
     if args.graph is not None or args.input.is_dir():
         from tools.sources.load import load_run
         from tools.views.profile import Profile
@@ -63,10 +69,7 @@ def run(args: argparse.Namespace) -> int:
         except UsageError as error:
             raise UsageError(f"{args.input}: {error}") from None
     if args.graph is not None:
-        try:
-            args.graph.write_text(given.model_dump_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{args.graph}: {error.strerror or error}; name a file that can be written") from None
+        write_report(args.graph, f"{given.model_dump_json()}\n".encode(), Request((args.input,)))
         note(f"wrote {len(given.nodes)} nodes and {len(given.edges)} edges to {args.graph}")
     before = replay_graph(given)
     after = replay_graph(given, scales) if scales else None

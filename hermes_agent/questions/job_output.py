@@ -19,7 +19,8 @@ from tools.views.profile import Profile
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
 HANGS = ("communication.timeouts", "communication.flight_recorder", "communication.ras")
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
-MICRO_BATCHES = re.compile(r"\b(\d{1,6}) micro ?batch|\bmicro ?batch\w*( size)? (to|of|at) (\d{1,6})\b")
+# Not of the micro batch size, which counts samples.
+MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
 
@@ -113,7 +114,7 @@ def pipeline_schedule(discussion: Discussion, question: Question) -> str:
     """Micro-batches, stages and the idle share of the schedule, also for another number of micro-batches."""
     profile = discussion.profile()
     named = MICRO_BATCHES.search(question.words)
-    wanted = float(next(filter(str.isdecimal, filter(None, named.groups())))) if named else None
+    wanted = float(named[1] or named[2]) if named else None
     if profile.traced:
         return _traced_pipeline(discussion, profile, wanted)
     log = profile.run.job_log

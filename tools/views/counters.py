@@ -79,8 +79,9 @@ class CounterView:
         for (file, host, device), table in wide.groupby(PLACE, sort=True):
             name = str(device)
             name += f" of host {hosts[host]}" if several["host"] else f" of file {file}" if several["file"] else ""
-            found.setdefault(
-                name, DeviceReadings(name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True))
+            name += f" of file {file}" if name in found else ""  # a further file of a host
+            found[name] = DeviceReadings(
+                name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True)
             )
         return found
 

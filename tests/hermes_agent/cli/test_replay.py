@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,11 @@ def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path: Path, capsys:
 def test_the_schema_names_the_units(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "--schema"]) == 0
     assert "duration_ms" in json.loads(capsys.readouterr().out)["$defs"]["GraphNode"]["required"]
+
+
+def test_a_graph_never_replaces_a_file_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Path(shutil.copy(demo_run() / "rank0.pt.trace.json.gz", tmp_path))
+    before = trace.read_bytes()
+    assert main(["replay", str(trace), "--graph", str(trace)]) == 2
+    assert "never overwritten" in capsys.readouterr().err
+    assert trace.read_bytes() == before

@@ -56,6 +56,12 @@ def test_fewer_micro_batches_save_nothing(tmp_path: Path) -> None:
     assert "would take no less time" in found.text
 
 
+@pytest.mark.parametrize("question", ["what would 0 micro-batches bring?", "what with a micro batch size of 16?"])
+def test_no_schedule_is_answered_for_none_or_for_a_size_in_samples(tmp_path: Path, question: str) -> None:
+    found = reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), question)
+    assert "micro-batches per step it would" not in found.text
+
+
 def test_a_question_for_a_number_is_not_answered_with_yes(tmp_path: Path) -> None:
     found = reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "how many micro-batches?")
     assert found.text.startswith("4 micro-batches")

@@ -64,6 +64,13 @@ def expected_bubble(stages: int, micro_batches: float) -> float:
     return (stages - 1) / (micro_batches + stages - 1)
 
 
+def at_least_one(micro_batches: float) -> float:
+    """A number of micro-batches that is asked for; UsageError for one that no step can have."""
+    if micro_batches < 1:
+        raise UsageError(f"a step has at least one micro-batch, not {micro_batches:g}")
+    return micro_batches
+
+
 @memoized
 def pipeline(profile: Profile) -> Stages | None:
     """The run's pipeline, None where the traces show none or hold fewer than two of its stages."""
@@ -124,7 +131,8 @@ def pipeline_bubble_pct(profile: Profile) -> Measurement:
 def pipeline_expected_bubble_pct(profile: Profile, micro_batches: float | None = None) -> Measurement:
     """(p - 1) / (m + p - 1), for the recorded or another number of micro-batches m."""
     stages = _stages(profile)
-    return _of(profile, 100.0 * expected_bubble(stages.count, micro_batches or stages.micro_batches))
+    passing = stages.micro_batches if micro_batches is None else at_least_one(micro_batches)
+    return _of(profile, 100.0 * expected_bubble(stages.count, passing))
 
 
 @metric("ms", "pipeline stage compute per step", "How long does a pipeline stage compute per step?")

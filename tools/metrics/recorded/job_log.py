@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.communication.pipeline import expected_bubble
+from tools.metrics.communication.pipeline import at_least_one, expected_bubble
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.run.job_log import JobLog, LogWarning
 from tools.run.model import JOB_LOG_FORMAT
@@ -69,7 +69,7 @@ def stated_bubble_pct(profile: Profile, micro_batches: float | None = None) -> M
     """(p - 1) / (v m + p - 1) of p stages with v parts each and m micro-batches (Narayanan et al., SC'21, section 2.2);
     ``micro_batches`` in place of those of the job."""
     log = job_log(profile)
-    stated, passing = stages(log), micro_batches or _passing(log)
+    stated, passing = stages(log), _passing(log) if micro_batches is None else at_least_one(micro_batches)
     if stated is None or passing is None:
         raise UsageError("the job's output does not state its pipeline stages and micro-batches")
     share = 100.0 * expected_bubble(stated, passing * virtual_stages(log))

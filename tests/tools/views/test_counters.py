@@ -1,0 +1,29 @@
+"""Samples of devices from several files and hosts."""
+
+from __future__ import annotations
+
+from tools.run.counters import CounterRecords, CounterSource, samples_table
+from tools.views.counters import CounterView
+
+BUSY, POWER = "device_busy_pct", "device_power_w"
+
+
+def test_each_file_of_a_host_keeps_its_readings() -> None:
+    """Two hosts with one device each; utilization in one file and power in another, as exports by counter have it."""
+    rows = {
+        "value": [90.0, 80.0, 300.0, 200.0],
+        "counter": [BUSY, BUSY, POWER, POWER],
+        "device": [0, 0, 0, 0],
+        "host": ["a", "b", "a", "b"],
+        "file": [0, 0, 1, 1],
+    }
+    sources = tuple(CounterSource("utilization samples", name, "prometheus") for name in ("busy.json", "power.json"))
+    found = CounterView(CounterRecords(samples_table(rows), sources)).devices
+    kept = {name: {each: each_device.table[each].tolist() for each in (BUSY, POWER) if each_device.has(each)}
+            for name, each_device in found.items()}  # fmt: skip
+    assert kept == {
+        "0 of host 0": {BUSY: [90.0]},
+        "0 of host 1": {BUSY: [80.0]},
+        "0 of host 0 of file 1": {POWER: [300.0]},
+        "0 of host 1 of file 1": {POWER: [200.0]},
+    }
