@@ -16,9 +16,10 @@ IN_PROGRESS = 7  # ncclInProgress: no error
 
 @dataclass(frozen=True)
 class RankCounts:
-    """A rank that has called ``behind`` collectives fewer than another rank of a communicator that stands still."""
+    """A rank that has called ``behind`` collectives fewer than another rank of a communicator in which nothing moves."""
 
-    rank: int
+    rank: int  # in the job, or in the communicator where that is not known
+    known: bool  # it is the rank in the job
     host: str
     communicator: str
     kind: str  # of the collectives
@@ -27,20 +28,21 @@ class RankCounts:
 
 
 def rank_counts(records: RasRecords) -> tuple[RankCounts, ...]:
-    """Of each rank the largest difference in the last answer, in communicators whose counts did not change since the
-    answer before; none with one answer."""
+    """Of each process the largest difference in the last answer, in communicators whose counts did not change since
+    the answer before; none with one answer."""
     last = {each.key: each for each in records.communicators if each.sample == records.samples - 1}
     before = {each.key: each for each in records.communicators if each.sample == records.samples - 2}
     numbers = job_ranks(records)
-    found: dict[int, RankCounts] = {}
+    found: dict[tuple[str, int], RankCounts] = {}
     for key, communicator in last.items():
         if key not in before or _counts(before[key]) != _counts(communicator):
             continue
         for each, kind, behind in _behind(communicator):
-            rank = numbers.get((each.host, each.pid), each.rank)
-            if rank not in found or behind > found[rank].behind:
-                found[rank] = RankCounts(rank, each.host, key, kind, behind, communicator.file)
-    return tuple(found[rank] for rank in sorted(found))
+            process = each.host, each.pid
+            known, rank = process in numbers, numbers.get(process, each.rank)
+            if process not in found or behind > found[process].behind:
+                found[process] = RankCounts(rank, known, each.host, key, kind, behind, communicator.file)
+    return tuple(sorted(found.values(), key=lambda each: (not each.known, each.rank, each.host)))
 
 
 def moving(records: RasRecords) -> bool:
@@ -57,9 +59,9 @@ def differing(records: RasRecords) -> bool:
 
 
 def job_ranks(records: RasRecords) -> dict[tuple[str, int], int]:
-    """The rank in the job of each process: that in the largest communicator."""
-    largest = max((each.size for each in records.communicators), default=0)
-    whole = [each for each in records.communicators if each.size == largest]
+    """The rank in the job of each process: that in the communicator of all processes; empty where there is none."""
+    processes = {(rank.host, rank.pid) for each in records.communicators for rank in (*each.ranks, *each.missing)}
+    whole = [each for each in records.communicators if each.size >= len(processes)]
     return {(each.host, each.pid): each.rank for known in whole for each in (*known.ranks, *known.missing)}
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.analyzers.support.answers import cannot_answer, clean, say
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.collective_records import RasRank, RasRecords
-from tools.views.collective_counts import differing, failed, job_ranks, lost, moving
+from tools.views.collective_counts import RankCounts, differing, failed, job_ranks, lost, moving
 from tools.views.profile import Profile
 
 NO_COST = "a step that does not end has no length"
@@ -26,8 +28,8 @@ def ras(profile: Profile) -> Check | None:
     if profile.run.collectives is None or profile.run.collectives.ras is None:
         return None
     records = profile.run.collectives.ras
-    said = [*_missing(profile, records), *_errors(records)]
-    behind = ras_counts(profile)
+    said = [*_missing(profile, records), *_errors(records), *_of_unknown_ranks(ras_counts(profile))]
+    behind = [each for each in ras_counts(profile) if each.known]
     if behind:
         ranks = tuple(each.rank for each in behind)
         finding = Finding(
@@ -57,6 +59,16 @@ def ras(profile: Profile) -> Check | None:
     everyone = "All ranks answer NCCL RAS without an error"
     moved = "their collectives went on between two answers" if moving(records) else "no rank is behind another"
     return clean(say(f"{everyone}, and {moved}."))
+
+
+def _of_unknown_ranks(counts: Sequence[RankCounts]) -> list[Sentence]:
+    """The processes that are behind where no communicator holds all, so that their ranks in the job are not known."""
+    unknown = [each for each in counts if not each.known]
+    text = (
+        "Rank {n0} of communicator {n1} on {n2} is behind in collectives ({n3}) that no rank has added to between two "
+        "answers of NCCL RAS. Its rank in the job is not known: no communicator holds all processes."
+    )
+    return [say(text, names=(str(each.rank), each.communicator, each.host, each.kind)) for each in unknown[:SHOWN]]
 
 
 def _missing(profile: Profile, records: RasRecords) -> list[Sentence]:

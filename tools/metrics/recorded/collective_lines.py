@@ -116,7 +116,7 @@ def ras_counts(profile: Profile) -> tuple[RankCounts, ...]:
 @metric("collectives", "collectives that a rank is behind by NCCL RAS", "By how many collectives is a rank behind?")
 def ras_calls_behind(profile: Profile, rank: int) -> Measurement:
     """Operations of one communicator: the most of any rank less those of this one, in the last answer."""
-    found = next((each for each in ras_counts(profile) if each.rank == rank), None)
+    found = next((each for each in ras_counts(profile) if each.known and each.rank == rank), None)
     if found is None:
         raise UsageError(f"by NCCL RAS, rank {rank} is not behind")
     rows = pd.DataFrame([{"rank": rank, "host": found.host, "communicator": found.communicator, "of": found.kind}])

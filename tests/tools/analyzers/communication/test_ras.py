@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,21 @@ def test_lost_dead_and_failed_ranks_are_named(
 def test_an_operation_in_progress_is_no_error(tmp_path: Path) -> None:
     answers = [ras_answer([ras_rank(rank, 5, 7) for rank in range(3)], at=at) for at in ("a", "b")]
     assert answer(profile_of(tmp_path, *answers)).status == "clean"
+
+
+def test_ranks_of_a_part_of_the_job_are_not_taken_for_those_of_the_job(tmp_path: Path) -> None:
+    """Two communicators of two processes each, and none of all four: rank 1 of both is behind."""
+    parts = [
+        [ras_rank(0, 12), ras_rank(1, 9)],
+        [{**ras_rank(2, 12), "rank": 0}, {**ras_rank(3, 10), "rank": 1}],
+    ]
+    texts = []
+    for at in ("2026-03-01 10:00:00", LATER):
+        first, second = (json.loads(ras_answer(ranks, at=at)) for ranks in parts)
+        second["communicators"][0]["hash"] = "0x1"
+        texts.append(json.dumps({**first, "communicators": [*first["communicators"], *second["communicators"]]}))
+    profile = profile_of(tmp_path, *texts)
+    check = answer(profile)
+    assert check.findings == ()
+    assert [(each.names[0], each.names[2]) for each in check.support] == [("1", "10.0.0.0"), ("1", "10.0.0.1")]
+    assert ranking(profile).verdict == "inconclusive"
