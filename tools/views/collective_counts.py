@@ -16,7 +16,7 @@ IN_PROGRESS = 7  # ncclInProgress: no error
 
 @dataclass(frozen=True)
 class RankCounts:
-    """A rank that has called ``behind`` collectives fewer than another rank of its communicator, which does not move."""
+    """A rank that has called ``behind`` collectives fewer than another rank of its communicator, whose counts stay."""
 
     rank: int  # in the job, or in the communicator where that is not known
     known: bool  # it is the rank in the job
