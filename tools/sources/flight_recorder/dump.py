@@ -21,6 +21,8 @@ from tools.sources.plain_files import open_plain
 MOST_BYTES = 256 << 20
 MOST_CALLS = 1 << 20  # the recorder keeps 2,000 unless set otherwise
 MOST_GROUPS, MOST_RANKS = 1 << 16, 1 << 20
+LONGEST_RANKS = 1 << 25  # characters, of all groups: a pickle may repeat one group at no cost in bytes
+MOST_SIZES = 1 << 24  # tensors of all calls, which may repeat as well
 MOST_TENSORS, MOST_DIMENSIONS = 1 << 12, 16
 LARGEST = 1 << 62
 LONGEST_NAME = 200
@@ -86,7 +88,22 @@ def read_dump(path: Path) -> Dump:
         raise InputError(f"{path}: cannot be read as JSON: it is cut or damaged; {AGAIN}") from error
     if not isinstance(value, dict) or not isinstance(value.get("pg_config", value.get("entries")), (dict, list)):
         raise InputError(f"{path}: holds no groups and no entries of a flight recorder; {AGAIN}")
+    if _ranks_text(value.get("pg_config")) > LONGEST_RANKS or _tensors(value.get("entries")) > MOST_SIZES:
+        raise InputError(f"{path}: holds more ranks or tensors than any dump of a flight recorder")
     return _dump(value)
+
+
+def _ranks_text(groups: object) -> int:
+    """Characters in which the groups list their ranks."""
+    found = [each for each in groups.values() if isinstance(each, dict)] if isinstance(groups, dict) else []
+    return sum(len(ranks) for each in found if isinstance(ranks := each.get("ranks"), str))
+
+
+def _tensors(entries: object) -> int:
+    """How many shapes and types the entries list."""
+    found = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+    listed = (each.get(key) for each in found for key in ("input_sizes", "output_sizes", "input_dtypes"))
+    return sum(len(each) for each in listed if isinstance(each, (list, tuple)))
 
 
 def _dump(value: Mapping[str, Any]) -> Dump:
@@ -186,7 +203,7 @@ def _elements(operation: str, entry: Mapping[str, Any]) -> int:
 
 def _types(value: object) -> str:
     found = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    return ", ".join(sorted({_text(each) for each in found[:MOST_TENSORS]}))
+    return ", ".join(sorted({_text(each) for each in found[:MOST_TENSORS]}))[:LONGEST_NAME]
 
 
 def _whole(value: object) -> int | None:

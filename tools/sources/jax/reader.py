@@ -241,7 +241,8 @@ def _add_steps(plane: Plane, line: Line, rows: RankRows, room: Room) -> None:
     names = [plane.event_names.get(each, "") for each in events.name.tolist()]
     marked = np.array([name.isdecimal() and len(name) < 10 for name in names], dtype=bool)
     track = rows.columns.tracks[(plane.name, STEPS)]
-    codes = np.array([rows.columns.names[f"ProfilerStep#{name}"] for name in np.array(names)[marked]], dtype=np.int32)
+    numbers = [name for name, good in zip(names, marked.tolist(), strict=True) if good]
+    codes = np.array([rows.columns.names[f"ProfilerStep#{each}"] for each in numbers], dtype=np.int32)
     tracks = np.full(len(codes), track, dtype=np.int32)
     rows.add(events.start_ns[marked], events.end_ns[marked], EventKind.ANNOTATION, codes, tracks)
 

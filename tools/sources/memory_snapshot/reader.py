@@ -17,6 +17,7 @@ from tools.sources.ranks import named_ranks
 
 LARGEST_BYTES = 128 << 20
 MOST_OPERATIONS = 1 << 25
+MOST_ENTRIES = 1 << 22  # of all lists: a pickle may repeat one list at no cost in bytes
 LARGEST_SIZE = 1 << 48
 DEEPEST = 512
 LONGEST_NAME = 200
@@ -81,9 +82,10 @@ class _Frames:
 def _frame(frame: object) -> str:
     """A frame as "function (file:line)"."""
     said = frame if isinstance(frame, dict) else {}
-    name, file, line = (said.get(key) for key in ("name", "filename", "line"))
+    name, file = (text if isinstance(text := said.get(key), str) else "" for key in ("name", "filename"))
+    line = said.get("line")
     where = f"{file}:{line}" if isinstance(line, int) and 0 < line < 1 << 31 else f"{file}"
-    return f"{str(name)[:LONGEST_NAME]} ({where[-LONGEST_NAME:]})"
+    return f"{name[:LONGEST_NAME]} ({where[-LONGEST_NAME:]})"
 
 
 def read_snapshots(path: Path) -> tuple[MemorySnapshot, ...]:
@@ -95,18 +97,32 @@ def read_snapshots(path: Path) -> tuple[MemorySnapshot, ...]:
     if read.more or read.damage:
         raise InputError(f"{path.name}: {read.damage or f'is larger than {LARGEST_BYTES >> 20} MiB'}; {FEWER}")
     try:
-        said = msgspec.convert(loads(bytes(read.data), MOST_OPERATIONS), type=_Snapshot)
+        value = loads(bytes(read.data), MOST_OPERATIONS)
+        if _entries(value) > MOST_ENTRIES:
+            raise InputError(f"{path.name}: holds more than {MOST_ENTRIES:,} blocks and events; {FEWER}")
+        said = msgspec.convert(value, type=_Snapshot)
     except PickleError as error:
         raise InputError(f"{path.name}: is no memory snapshot that can be read: {error}; {FEWER}") from error
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(f"{path.name}: is no memory snapshot of PyTorch: {error}") from error
     rank = (named_ranks([path]) or {}).get(path, -1)
-    settings = {str(key)[:LONGEST_NAME]: str(value)[:LONGEST_NAME] for key, value in said.allocator_settings.items()}
+    plain = {key: value for key, value in said.allocator_settings.items() if isinstance(value, str | int | float)}
+    settings = {key[:LONGEST_NAME]: str(value)[:LONGEST_NAME] for key, value in plain.items()}
     used = {each.device for each in said.segments} | {at for at, own in enumerate(said.device_traces) if own}
     found = tuple(_of_device(path, rank, device, said, settings) for device in sorted(used))
     if not found:
         raise InputError(f"{path.name}: the snapshot holds no memory; take it while the training runs")
     return found
+
+
+def _entries(value: object) -> int:
+    """How many segments, blocks and events a snapshot holds, those of a repeated list counted each time."""
+    said = value if isinstance(value, dict) else {}
+    segments, traces = (
+        each if isinstance(each := said.get(key), list) else [] for key in ("segments", "device_traces")
+    )
+    inner = [each.get("blocks") for each in segments if isinstance(each, dict)] + traces
+    return len(segments) + len(traces) + sum(len(each) for each in inner if isinstance(each, list))
 
 
 def _of_device(path: Path, rank: int, device: int, said: _Snapshot, settings: dict[str, str]) -> MemorySnapshot:

@@ -45,8 +45,11 @@ class RecordLog:
                 parts = []
                 self.dropped += kind == LAST
                 continue
-            size += len(data)
-            parts = [*parts, data] if size <= LARGEST_RECORD else []
+            size += HEAD.size + len(data)  # empty fragments take room as well
+            if size > LARGEST_RECORD:
+                parts = []
+            else:
+                parts.append(data)
             if parts and kind in (WHOLE, LAST):
                 number += 1
                 yield number, memoryview(b"".join(parts))

@@ -142,3 +142,18 @@ def test_calls_of_a_batch_are_as_far_as_the_call_that_closes_it(tmp_path: Path, 
         each.update(p2p_seq_id=number, is_p2p=True)
     records = records_of(write(tmp_path, {0: value}))
     assert records.calls["state"].tolist() == [0, *[2 if state == "completed" else 1] * 3]
+
+
+@pytest.mark.parametrize("content", ["groups", "tensors"])
+def test_what_a_pickle_repeats_is_counted_before_it_is_read(tmp_path: Path, content: str) -> None:
+    group = {"desc": "", "ranks": "[" + "0, " * 100_000 + "0]"}
+    entry = {"input_dtypes": ["Float"] * 10_000}
+    made: dict[str, object] = (
+        {"pg_config": {str(name): group for name in range(1000)}, "entries": []}
+        if content == "groups"
+        else {"pg_config": {}, "entries": [entry] * 2000}
+    )
+    path = tmp_path / "dump_0"
+    path.write_bytes(pickle.dumps(made, 2))
+    with pytest.raises(InputError, match="more ranks or tensors than any dump"):
+        read_dump(path)

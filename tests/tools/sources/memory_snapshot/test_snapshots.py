@@ -17,6 +17,7 @@ from tools.findings import Check
 from tools.metrics.recorded.memory_snapshots import UNKNOWN, peak_frames
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
+from tools.sources.memory_snapshot.reader import read_snapshots
 from tools.sources.memory_snapshot.source import MEMORY_SNAPSHOT
 from tools.views.profile import Profile
 
@@ -162,3 +163,24 @@ def test_a_file_cut_anywhere_is_one_sentence(tmp_path: Path) -> None:
         assert MEMORY_SNAPSHOT.recognises(path)
         with pytest.raises(InputError, match=r"cut\.pickle"):
             load_run([path])
+
+
+def test_lists_that_a_pickle_repeats_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    """13 kB that stand for nine million events."""
+    traced = [event("alloc", 1, 1)] * 3000
+    path = written(tmp_path / "snapshot.pickle", {"segments": [], "device_traces": [traced] * 3000})
+    with pytest.raises(InputError, match="more than 4,194,304 blocks and events"):
+        read_snapshots(path)
+
+
+def test_names_and_settings_that_are_lists_are_not_written_out(tmp_path: Path) -> None:
+    """A list of lists, each the one before twice: its text would have 2^60 parts."""
+    deep: list[object] = []
+    for _ in range(60):
+        deep = [deep, deep]
+    frames = [{"name": deep, "filename": deep, "line": 1}]
+    content = snapshot([[block(0, 8, frames=frames)]])
+    content["allocator_settings"] = {"deep": deep, "expandable_segments": True}
+    (found,) = read_snapshots(written(tmp_path / "snapshot.pickle", content))
+    assert found.settings == {"expandable_segments": "True"}
+    assert found.frames == (" (:1)",)

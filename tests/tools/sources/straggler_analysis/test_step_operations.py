@@ -5,7 +5,10 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.real_runs import real_profile
@@ -17,6 +20,7 @@ from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.sources.formats import Anchor, FolderFiles
 from tools.sources.load import load_run
+from tools.sources.straggler_analysis.reader import read_operations
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.views.profile import Profile
 
@@ -128,3 +132,17 @@ def test_impossible_values_are_refused(tmp_path: Path, column: str, value: float
     (tmp_path / "t.parquet").write_bytes(file.getvalue())
     with pytest.raises(InputError, match=wrong):
         load_run([tmp_path / "t.parquet"])
+
+
+@pytest.mark.parametrize("column", ["optype", "step"])
+def test_a_long_text_in_every_row_is_refused_before_it_is_unpacked(tmp_path: Path, column: str) -> None:
+    """A dictionary holds it once in the file."""
+    rows = pd.concat([table(step())] * 100, ignore_index=True)
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), dtype="int32")), pa.array(["x" * 100_000]))
+    whole = pa.Table.from_pandas(rows.drop(columns=column), preserve_index=False).append_column(column, names)
+    path = tmp_path / "t.parquet"
+    pq.write_table(whole.replace_schema_metadata(None), path, store_schema=False)
+    assert path.stat().st_size < 1 << 20
+    wrong = "at most 200 characters" if column == "optype" else "the columns step have to be numbers"
+    with pytest.raises(InputError, match=wrong):
+        read_operations(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import statistics
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.model import Run
 from tools.sources.load import load_run
+from tools.sources.wandb_file import records
 from tools.sources.wandb_file.reader import LONGEST_VALUE, RunRecords, read_wandb
 from tools.sources.wandb_file.records import RecordLog
 from tools.sources.wire import WireError, fields
@@ -277,3 +279,16 @@ def test_a_compressed_copy_and_one_among_other_files_are_the_same(tmp_path: Path
     assert folder.job_log is not None
     assert packed.job_log is not None
     assert folder.job_log.steps.equals(packed.job_log.steps)
+
+
+def test_empty_fragments_count_towards_the_size_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "LARGEST_RECORD", 1000)
+
+    def fragment(kind: int, data: bytes = b"") -> bytes:
+        return records.HEAD.pack(zlib.crc32(data, zlib.crc32(bytes([kind]))), len(data), kind) + data
+
+    def whole(middle: int) -> bytes:
+        return records.MAGIC + b"\0" + fragment(2, b"one") + fragment(3) * middle + fragment(4, b" two")
+
+    assert records_of(whole(100)) == [b"one two"]
+    assert records_of(whole(200)) == []
