@@ -117,6 +117,8 @@ def peak_frames(profile: Profile, snapshot: int = 0) -> pd.DataFrame:
             later.add(address)
         elif action == FREED and place < at:
             live.pop(address, None)
+        elif action == FREED and address not in live and address not in later:
+            live[address] = (size, -1)  # allocated before the first event, freed after the peak
     # Live at the end and not allocated since: these were there before the first event.
     active = own.blocks[own.blocks["state"] == "active_allocated"]
     for address, size, frame in zip(

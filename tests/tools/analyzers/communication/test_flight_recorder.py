@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from evals.fuzz.seeds import trace
 from hermes_agent.report.opening import opening
-from tests.flight_dumps import Made, done, dump, write
+from tests.flight_dumps import START_NS, Made, done, dump, write
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.hypotheses import propose
@@ -32,6 +33,14 @@ STATUS = (
 def profile_of(folder: Path, calls: Mapping[int, Sequence[Made]], world: int) -> Profile:
     dumps = {rank: dump(each, {"0": range(world)}) for rank, each in calls.items()}
     return Profile(load_run([write(folder, dumps)]))
+
+
+def trace_of(world: int) -> bytes:
+    """A trace of rank 0 that states the size of the job, recorded when the dumps were."""
+    stated = json.loads(trace())
+    stated["distributedInfo"]["world_size"] = world
+    stated["baseTimeNanoseconds"] = START_NS
+    return json.dumps(stated).encode()
 
 
 def answer(profile: Profile) -> Check:
@@ -140,7 +149,7 @@ def test_a_collective_that_all_have_entered_is_described_and_nobody_is_blamed(tm
 
 
 def test_dumps_next_to_a_trace_of_another_rank_are_shown_and_cost_no_step(tmp_path: Path) -> None:
-    (tmp_path / "rank0.json").write_bytes(trace())
+    (tmp_path / "rank0.json").write_bytes(trace_of(3))
     profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: [*done(5), WAITING], 2: done(5)}, 3)
     assert profile.run.rank_numbers == (0,)
     (finding,) = answer(profile).findings
@@ -152,7 +161,7 @@ def test_dumps_next_to_a_trace_of_another_rank_are_shown_and_cost_no_step(tmp_pa
 
 
 def test_a_hang_next_to_a_trace_is_the_problem_and_the_first_lead(tmp_path: Path) -> None:
-    (tmp_path / "rank0.json").write_bytes(trace())
+    (tmp_path / "rank0.json").write_bytes(trace_of(3))
     (tmp_path / "job.log").write_text(WATCHDOG)
     profile = profile_of(tmp_path, {0: [*done(5), WAITING], 1: [*done(5), WAITING], 2: done(5)}, 3)
     judged = ranking(profile)
@@ -194,7 +203,7 @@ def test_a_hang_rules_out_healthy(
 
 
 def test_a_time_out_next_to_a_trace_is_not_called_healthy(tmp_path: Path) -> None:
-    (tmp_path / "rank0.json").write_bytes(trace())
+    (tmp_path / "rank0.json").write_bytes(trace_of(3))
     (tmp_path / "job.log").write_text(WATCHDOG)
     after = with_unfinished(Profile(load_run([tmp_path])), Judgement("healthy", "of the steps"))
     assert (after.verdict, "timed out" in after.why) == ("inconclusive", True)

@@ -184,3 +184,12 @@ def test_names_and_settings_that_are_lists_are_not_written_out(tmp_path: Path) -
     (found,) = read_snapshots(written(tmp_path / "snapshot.pickle", content))
     assert found.settings == {"expandable_segments": "True"}
     assert found.frames == (" (:1)",)
+
+
+def test_the_frames_at_the_peak_sum_up_to_it(tmp_path: Path) -> None:
+    """Of 100 + 30 B at the begin the larger block is freed, then its address serves a smaller one."""
+    events = (event("free_completed", 100, 0), event("alloc", 20, 0), event("free_completed", 20, 0))
+    content = snapshot([[block(0, 100, "inactive"), block(512, 30)]], *events)
+    profile = profile_of(written(tmp_path / "snapshot.pickle", content))
+    assert sizes(profile)["peak_allocated"] == 130.0
+    assert peak_frames(profile)["bytes"].tolist() == [130]
