@@ -138,7 +138,7 @@ def test_impossible_values_are_refused(tmp_path: Path, column: str, value: float
 def test_a_long_text_in_every_row_is_refused_before_it_is_unpacked(tmp_path: Path, column: str) -> None:
     """A dictionary holds it once in the file."""
     rows = pd.concat([table(step())] * 100, ignore_index=True)
-    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(rows), dtype="int32")), pa.array(["x" * 100_000]))
+    names = pa.DictionaryArray.from_arrays(np.zeros(len(rows), dtype="int32"), pa.array(["x" * 100_000]))
     whole = pa.Table.from_pandas(rows.drop(columns=column), preserve_index=False).append_column(column, names)
     path = tmp_path / "t.parquet"
     pq.write_table(whole.replace_schema_metadata(None), path, store_schema=False)
