@@ -34,7 +34,7 @@ WEIGHT_AT: Mapping[str, int] = MappingProxyType(
 )
 
 
-LEAST = 0.3  # of the comparability: below it two runs are not compared
+LEAST = 0.3  # of the comparability of records: below it they are not compared; of traces the likeness decides
 # What is left of the comparability where the runs differ so, or do not state whether they do.
 OTHER_DEVICE, OTHER_WORK, OTHER_LAYOUT, OTHER_CLOCK, NOT_STATED = 0.5, 0.5, 0.8, 0.8, 0.9
 
