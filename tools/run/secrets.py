@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "(secret)"
-# HF_TOKEN, AWS_SECRET_ACCESS_KEY, WANDB_API_KEY, DB_PASSWORD; not TOKENIZERS_PARALLELISM, not num_key_value_heads.
+# HF_TOKEN, AWS_SECRET_ACCESS_KEY, --hub-token, auth.token; not TOKENIZERS_PARALLELISM, not num_key_value_heads.
 NAME = re.compile(
-    r"(?:^|_)(?:[A-Z]*TOKEN|[A-Z]*SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|ACCESS_KEY)(?:_|$)|(?:^|_)[A-Z]*KEY$",
+    r"(?:^|[^A-Z])(?:(?:[A-Z]*TOKEN|[A-Z]*SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|ACCESS.KEY)(?:[^A-Z]|$)"
+    r"|[A-Z]*KEY$)",
     re.IGNORECASE,
 )
 IN_ADDRESS = re.compile(r"""(://)[^\s'"]*(?=@)""")  # a password may hold / and @
