@@ -56,6 +56,9 @@ class DeviceReadings:
         return float(np.median(np.diff(times))) / NS_PER_S if len(times) > 1 else None
 
 
+LIMIT = "device_power_limit_w"
+
+
 @dataclass(frozen=True, eq=False)
 class CounterView:
     """The samples of a run by place. Devices are named by their index, with the file or the host where these differ."""
@@ -71,6 +74,9 @@ class CounterView:
             return {}
         keys = [*PLACE, "tick"]
         values = own.pivot_table(index=keys, columns="counter", values="value", aggfunc="max", observed=True)
+        limits = own[(own["counter"] == LIMIT).to_numpy(dtype=bool)]
+        if len(limits):  # the one that is set and the one that is enforced: the lower one holds
+            values[LIMIT] = limits.groupby(keys, observed=True)["value"].min()
         moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()
         wide = moments.join(values).reset_index()
         several = {name: own[name].nunique() > 1 for name in ("file", "host")}

@@ -13,6 +13,7 @@ from evals.fuzz.tracker_files import range_export
 from tools.analyzers.registry import check_of
 from tools.errors import InputError
 from tools.judgement.ranking import ranking
+from tools.metrics.registry import measure
 from tools.run.counters import COUNTERS, CounterRecords
 from tools.run.model import Run
 from tools.sources.load import load_run
@@ -140,3 +141,11 @@ def test_a_cut_export_is_one_sentence(tmp_path_factory: pytest.TempPathFactory, 
 def test_changed_bytes_never_break_the_reader(tmp_path_factory: pytest.TempPathFactory, at: int, new: bytes) -> None:
     found = read_of(tmp_path_factory.mktemp("p"), SMALL[:at] + new + SMALL[at + len(new) :])
     assert found is None or set(found.samples["counter"]) <= set(COUNTERS)
+
+
+def test_the_lower_of_two_power_limits_holds(tmp_path: Path) -> None:
+    named = {"gpu": "0", "Hostname": "node1"}
+    limits = {"DCGM_FI_DEV_POWER_MGMT_LIMIT": "700", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": "500"}
+    series = [({"__name__": name, **named}, [(1.7e9 + at, value) for at in range(2)]) for name, value in limits.items()]
+    profile = Profile(run_of(tmp_path, export(*series)))
+    assert measure(profile, "device_counter_w", counter="device_power_limit_w", device="0").value == 500.0
