@@ -67,17 +67,17 @@ COUNTERS = {
 
 def recorded_figure(discussion: Discussion, question: Question) -> str | None:
     """The answer from the records of a run without a trace; None where these do not hold what is asked."""
-    profile = discussion.profile()
-    if profile.traced or question.ids:
+    asked = [each for each in FIGURES if each.words.search(question.words)]
+    state = STATE.search(question.words) and not NO_FIGURE.search(question.words)
+    if question.ids or not (asked or state):  # nothing is read of the run for it
         return None
-    for each in FIGURES:
-        if each.without_steps and profile.measured:
-            continue
-        if each.words.search(question.words) and (text := _of_checks(discussion, each)):
+    profile = discussion.profile()
+    if profile.traced:
+        return None
+    for each in asked:
+        if (not each.without_steps or not profile.measured) and (text := _of_checks(discussion, each)):
             return text
-    if STATE.search(question.words) and not NO_FIGURE.search(question.words):
-        return _device_state(discussion, question) or None
-    return None
+    return _device_state(discussion, question) or None if state else None
 
 
 def _of_checks(discussion: Discussion, figure: RecordedFigure) -> str:

@@ -123,9 +123,11 @@ class OwnProcess:
         try:
             line.send(order)
             while True:
-                while not line.poll(LOOK_EVERY_S):
-                    if self.cancelled():
-                        raise Cancelled("the diagnosis was cancelled")
+                arrived = line.poll(LOOK_EVERY_S)
+                if self.cancelled():
+                    raise Cancelled("the diagnosis was cancelled")
+                if not arrived:
+                    continue
                 match line.recv():
                     case Outcome() as outcome:
                         return outcome

@@ -59,7 +59,8 @@ def test_records_and_logs_are_read_and_listed_as_sources(tmp_path: Path) -> None
     assert run.step_log is not None
     assert run.step_log["wall_ms"].tolist() == [30.0] * 20
     assert [source.format for source in run.sources][1:] == [MONITOR_FORMAT, STEP_LOG_FORMAT]
-    assert not run.notes
+    (note,) = run.notes
+    assert note.startswith("the step log holds steps of 30 ms, the monitor measured 19.5 ms")
     fact = measure(Profile(run), "series_step_ms", statistic="median")
     assert fact.path == str(tmp_path / "monitor")
 

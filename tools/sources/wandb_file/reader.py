@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median
 
+from tools.documents import parse_json
 from tools.errors import InputError
 from tools.run.counters import CounterRecords
 from tools.run.job_log import JobLog, with_steps_of
@@ -189,8 +189,8 @@ def _value(text: bytes) -> Value | None:
     if text.isdigit() and len(text) < LONGEST_WHOLE:  # most values are numbers
         return int(text)
     try:
-        value = json.loads(text.decode())
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except ValueError:
         return None
     if isinstance(value, bool):
         return str(value)
