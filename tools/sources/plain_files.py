@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from tools.errors import InputError
+
 
 def open_plain(path: Path) -> BinaryIO:
     """A plain file opened for reading, which never waits; raises OSError where it is none."""
@@ -23,6 +25,18 @@ def open_plain(path: Path) -> BinaryIO:
         file.close()
         raise OSError(error.errno, error.strerror, str(path)) from error
     return file
+
+
+def whole_file(path: Path, most_bytes: int, what: str) -> bytes:
+    """The bytes of a plain file; InputError where it cannot be read or is larger than ``what`` ever is."""
+    try:
+        with open_plain(path) as file:
+            data = file.read(most_bytes + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
+    if len(data) > most_bytes:
+        raise InputError(f"{path}: is larger than {most_bytes >> 20} MiB, which no {what} is")
+    return data
 
 
 def lies_within(path: Path, folder: Path) -> bool:

@@ -125,7 +125,7 @@ def breakdown(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     return Drawn(
         "breakdown",
         "Parts of a mean step",
-        _largest_loss(found),
+        " ".join(filter(None, (_largest_loss(found), _of_groups(diagnosis)))),
         lambda canvas: charts.breakdown(found, canvas),
         ("ms", "step", *PART_TITLES.values()),
         tuple((bar.label, f"{bar.step_ms:.2f}", *(f"{ms:.2f}" for ms in bar.parts)) for bar in found),
@@ -141,7 +141,19 @@ def _largest_loss(found: Sequence[Bar]) -> str:
         return "The whole step is computation."
     share = written(100.0 * ms / bar.step_ms, "%")
     largest = f"Largest part other than computation: {PART_TITLES[part]}, {written(ms, 'ms')} of the step ({share})"
-    return f"{largest}{f' on {bar.label}' if len(found) > 1 else ''}."
+    alike = sum(each.parts[data.PARTS.index(part)] >= ALIKE * ms for each in found) - 1
+    where = f"{bar.label} and {alike} more" if alike else bar.label
+    return f"{largest}{f' on {where}' if len(found) > 1 else ''}."
+
+
+def _of_groups(diagnosis: Diagnosis) -> str:
+    """What bars of groups show, and how many groups have none."""
+    screening = diagnosis.run.screening
+    if screening is None or not screening.groups:
+        return ""
+    more = len(screening.groups) + screening.more_groups - data.MOST_RANKS
+    unseen = f" {counted(more, 'further group')} without a bar." if more > 0 else ""
+    return f"Bars of groups: the median of their ranks, part by part.{unseen}"
 
 
 def critical_path(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
@@ -220,6 +232,7 @@ def _most_time(found: Roofline) -> str:
 
 Maker = Callable[[Diagnosis, "Profile | None"], Drawn]
 PICTURES: Mapping[str, Maker] = dict(zip(NAMES, (series, heatmap, breakdown, critical_path, roofline), strict=True))
+ALIKE = 0.98  # of the largest part, above which another bar has it as well
 FEW = 0.5  # of the ranks or steps
 OF_FAMILY = {"parallel": "critical_path", "computation": "roofline"}
 

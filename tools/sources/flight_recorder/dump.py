@@ -16,7 +16,7 @@ from tools.documents import parse_json
 from tools.errors import InputError
 from tools.run.collective_records import NO_PEER, NOT_COMPARED, CallState, FlightGroup
 from tools.sources.flight_recorder.plain_pickle import PickleError, loads
-from tools.sources.plain_files import open_plain
+from tools.sources.plain_files import whole_file
 
 MOST_BYTES = 256 << 20
 MOST_CALLS = 1 << 20  # the recorder keeps 2,000 unless set otherwise
@@ -73,13 +73,7 @@ class Dump:
 
 def read_dump(path: Path) -> Dump:
     """The dump in a file; InputError where it holds none."""
-    try:
-        with open_plain(path) as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, which no dump of a flight recorder is")
+    data = whole_file(path, MOST_BYTES, "dump of a flight recorder")
     try:
         value = parse_json(data) if data.startswith(b"{") else loads(data)
     except PickleError as error:

@@ -14,7 +14,7 @@ from tools.run.collective_records import CollectiveRecords, RasCommunicator, Ras
 from tools.run.kinds import RAS_FORMAT
 from tools.run.model import Source
 from tools.sources.formats import Anchor, Contribution, FolderFiles
-from tools.sources.plain_files import open_plain
+from tools.sources.plain_files import whole_file
 
 MOST_BYTES = 64 << 20
 MOST_SAMPLES = 1024
@@ -68,13 +68,7 @@ def read_ras(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
 
 
 def _read(path: Path) -> _Answer:
-    try:
-        with open_plain(path) as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check its permissions") from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{path}: is larger than {MOST_BYTES >> 20} MiB, which no answer of NCCL RAS is")
+    data = whole_file(path, MOST_BYTES, "answer of NCCL RAS")
     try:
         value = parse_json(LACKS_COMMA.sub(rb"\1,\2", data))
     except (ValueError, RecursionError) as error:

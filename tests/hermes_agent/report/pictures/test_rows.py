@@ -7,6 +7,7 @@ import pytest
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord, ScreeningRecord
 from hermes_agent.report.pictures.data import Heat, chosen_ranks, part_ms, rank_figures, recorded_times
 from hermes_agent.report.pictures.palette import HEAT_LEVELS, PARTS
+from hermes_agent.report.pictures.registry import breakdown
 from hermes_agent.report.pictures.rows import bars, columns, grid
 
 
@@ -87,3 +88,17 @@ def test_a_column_of_several_steps_names_the_longest() -> None:
     assert found[7].label == "70-79"
     assert (found[7].longest.step, found[7].longest.ms, found[7].longest.long) == (70, 44.0, True)
     assert sum(each.longest.long for each in found) == 1
+
+
+def test_groups_without_a_bar_and_what_bars_of_groups_show_are_said(demo: Diagnosis) -> None:
+    medians = {"wall": 80.0, "compute": 50.0, "data_wait": 30.0} | {
+        part: 0.0 for part in PARTS if part not in ("compute", "data_wait")
+    }
+    groups = [
+        RankGroupRecord(ranks=[(rank, rank)], count=1, read=[rank], stage=None, differs=[], medians_ms=medians)
+        for rank in range(18)
+    ]
+    screening = ScreeningRecord(found=18, summarized=18, read_in_full=[], groups=groups, waited_for=[], more_groups=3)
+    drawn = breakdown(demo.model_copy(update={"run": demo.run.model_copy(update={"screening": screening})}), None)
+    assert "30.0 ms of the step (37.5 %) on rank 0 and 15 more." in drawn.finding
+    assert "5 further groups without a bar." in drawn.finding
