@@ -29,6 +29,18 @@ from tests.hermes_agent.workflow.test_ask import write_log
 from tools.errors import HermesError, InputError
 
 GONE_WITHIN_S = 20.0
+BEFORE = set[psutil.Process]()  # processes that other tests left, such as the tracker of multiprocessing
+
+
+@pytest.fixture(autouse=True)
+def _children_before() -> None:
+    BEFORE.clear()
+    BEFORE.update(psutil.Process().children(recursive=True))
+
+
+def own_children() -> list[psutil.Process]:
+    """The processes that this one started during the test and that live."""
+    return [each for each in psutil.Process().children(recursive=True) if each not in BEFORE]
 
 
 @pytest.fixture
@@ -70,7 +82,7 @@ def test_diagnosis_events_and_results_are_those_of_this_process(own_cache: Path,
     assert sorted(kept_there.texts.values()) == sorted(kept_here.texts.values())  # branches end in any order
     assert [each.call.handle for each in there if isinstance(each, ToolCalled)] == ["R5", "R6", "R7"]
     assert store.open(kept.session).pending == ""
-    assert not psutil.Process().children()
+    assert not own_children()
     store.close()
 
 
@@ -83,7 +95,7 @@ def test_a_cancelled_diagnosis_ends_its_process_and_keeps_the_steps_before(
 
     def listen(event: Event) -> None:
         if isinstance(event, StageFinished) and event.stage == Stage.COARSE:
-            children.extend(psutil.Process().children(recursive=True))
+            children.extend(own_children())
             process.cancelled = lambda: True
 
     with pytest.raises(Cancelled):
@@ -100,7 +112,7 @@ def test_a_cancelled_diagnosis_ends_its_process_and_keeps_the_steps_before(
 
 def test_a_process_that_is_killed_is_one_sentence(own_cache: Path, process: OwnProcess) -> None:
     def kill(event: Event) -> None:
-        for child in psutil.Process().children():
+        for child in own_children():
             child.kill()
 
     with pytest.raises(HermesError, match="ended before its answer, perhaps for lack of memory"):
@@ -138,18 +150,18 @@ def test_a_question_is_answered_where_it_was_asked_and_asked_again_by_a_later_ch
 
     with Session(request, settings, asks=True) as session:
         (wanted,) = asked(session)
-        (child,) = psutil.Process().children()
+        (child,) = own_children()
         notices = list[Event]()
         with pytest.raises(InputError, match="is no profiler trace"):
             session.attach((other,), notices.append)
         assert not [each for each in notices if isinstance(each, StageFinished) and each.stage == Stage.COARSE]
         assert [each for each in notices if isinstance(each, Notice)]
-        assert psutil.Process().children() == [child]
+        assert own_children() == [child]
         session.skip()
         assert gone([child])
     with Session(request, settings, asks=True) as later:
         assert asked(later) == [wanted]
-        assert not psutil.Process().children()
+        assert not own_children()
         with pytest.raises(InputError, match="is no profiler trace"):
             later.attach((other,), ignore)
     with Session(request, settings) as nobody:
