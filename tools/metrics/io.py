@@ -35,8 +35,13 @@ def upload_rows(view: RankProfile) -> NDArray[np.int64]:
 
 def exposed_uploads(view: RankProfile) -> IntervalSet:
     """The moments in which a host-to-device copy runs and no kernel does."""
+    return exposed_copies(view, upload_rows(view))
+
+
+def exposed_copies(view: RankProfile, rows: NDArray[np.int64]) -> IntervalSet:
+    """The moments in which one of these copies runs and no kernel does."""
     running = merge(view.activity.device_compute, view.activity.device_communication)
-    return subtract(view.covered(upload_rows(view)), running)
+    return subtract(view.covered(rows), running)
 
 
 @metric("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")

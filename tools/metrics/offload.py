@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.intervals import IntervalSet, merge, subtract
-from tools.metrics.io import upload_rows
+from tools.intervals import IntervalSet
+from tools.metrics.io import exposed_copies, upload_rows
 from tools.metrics.measurement import Measurement, metric, of_events, over_steps
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -50,8 +50,7 @@ def _alternate(size: NDArray[np.int64], start_ns: NDArray[np.int64], kernels: ND
 
 def exposed_offload(view: RankProfile) -> IntervalSet:
     """The moments in which such a copy runs and no kernel does."""
-    running = merge(view.activity.device_compute, view.activity.device_communication)
-    return subtract(view.covered(offloaded_rows(view)), running)
+    return exposed_copies(view, offloaded_rows(view))
 
 
 @metric("ms", "{statistic} exposed offload copies per step", "How long do copies of offloaded data hold up the device?")

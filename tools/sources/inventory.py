@@ -86,8 +86,8 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             notes.insert(place, _passed_over(folder, unknown))
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
-            f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz "
-            "file or an .sqlite export" + (f" ({notes[0]})" if notes else "")
+            f"{', '.join(map(str, paths))}: no trace there (.json, .json.gz, .sqlite), and no other source of a "
+            "run: no job output, samples, dumps or monitor records" + (f" ({notes[0]})" if notes else "")
         )
     return Inventory(tuple(unique), records, tuple(notes))
 

@@ -248,7 +248,7 @@ def test_too_few_recorded_steps_and_no_trace_are_no_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_nothing_of_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no trace there, and no monitor records"):
+    with pytest.raises(InputError, match="no other source of a run: no job output"):
         load_run([tmp_path])
 
 
