@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -181,9 +182,14 @@ def test_a_trace_that_became_a_loop_of_links_while_it_was_listed_is_left_out(
     assert load_run([run]).records is not None
 
 
-def test_a_file_that_looks_plain_and_waits_for_content_is_none() -> None:
-    waiting = Path("/proc/kmsg")
-    if not os.access(waiting, os.R_OK):
-        pytest.skip(f"{waiting} cannot be read here")
-    with pytest.raises(OSError, match="/proc/kmsg"):
+def test_a_file_that_looks_plain_and_waits_for_content_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``/proc/kmsg`` is one, which waits only while the kernel says nothing."""
+    waiting = tmp_path / "kmsg"
+    waiting.write_text("")
+
+    def without_content(*_: int) -> bytes:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "pread", without_content)
+    with pytest.raises(OSError, match="kmsg"):
         open_plain(waiting)
