@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import print_json
 from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from tools.whatif.planners.record import Planned
+    from tools.whatif.timeline import Timeline
 
 PLANNERS = (
     "gradient-buckets",
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
+    add_gantt_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,12 +54,22 @@ def run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     if (args.input is None) == (args.recorded is None):
         raise UsageError(f"name one input of {args.planner}; hermes-dx plan {args.planner} --schema describes it")
+    check_gantt_files(args)
     made = _of_run(args.planner, args.recorded) if args.recorded is not None else chosen.plan(_content(args.input))
+    write_gantt(args, lambda: _timeline(made))
     if args.json:
         print_json(as_record(made))
     else:
         print(_text(made))
     return ExitCode.OK
+
+
+def _timeline(made: Planned) -> Timeline:
+    from tools.whatif.timeline import Timeline
+
+    if made.bars is None:
+        raise UsageError(f"this plan of {made.planner} gives sums of times without an order, so it cannot be drawn")
+    return Timeline(f"Plan of {made.planner} (by simulation): {made.after_ms:.4g} ms", tuple(made.bars()))
 
 
 def _of_run(name: str, run: Path) -> Planned:

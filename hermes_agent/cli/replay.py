@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import writable
+from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import note, print_json
 from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
+    from tools.whatif.graph_json import GraphInput
     from tools.whatif.graph_replay import GraphReplay
+    from tools.whatif.timeline import Timeline
 
 SCHEMA = "hermes-dx/replay/1"
 LARGEST_INPUT_BYTES = 512 << 20
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the replay as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a graph")
+    add_gantt_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.input is None:
         raise UsageError("name a graph or a run; hermes-dx replay --schema describes a graph")
     scales = [_scale(text) for text in args.scale]
+    check_gantt_files(args)
     if args.graph is not None:
         from hermes_agent.model.request import Request
         from hermes_agent.report.files import write_report
@@ -73,11 +78,22 @@ def run(args: argparse.Namespace) -> int:
         note(f"wrote {len(given.nodes)} nodes and {len(given.edges)} edges to {args.graph}")
     before = replay_graph(given)
     after = replay_graph(given, scales) if scales else None
+    write_gantt(args, lambda: _timeline(given, before, after))
     if args.json:
         print_json(_record(before, after))
     else:
         print(_text(before, after))
     return ExitCode.OK
+
+
+def _timeline(given: GraphInput, before: GraphReplay, after: GraphReplay | None) -> Timeline:
+    from tools.whatif.timeline import Timeline
+
+    title = f"Replay (by simulation): {(after or before).makespan_ms:.4g} ms"
+    if after is None:
+        return Timeline(title, tuple(before.bars(given)))
+    title += f" instead of {before.makespan_ms:.4g} ms"
+    return Timeline(title, (*before.bars(given, "given"), *after.bars(given, "scaled")))
 
 
 def _scale(text: str) -> tuple[str, float]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, add_selection_arguments, profile_of, request_of, settings
+from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import print_json
 from hermes_agent.locations.places import place
 from tools.errors import ExitCode, UsageError
@@ -15,7 +16,9 @@ from tools.whatif.claim import COVERS_PCT
 
 if TYPE_CHECKING:
     from tools.judgement.what_if import WhatIf
+    from tools.views.profile import Profile
     from tools.whatif.predict import Prediction
+    from tools.whatif.timeline import Timeline
 
 SCHEMA = "hermes-dx/whatif/1"
 LONGEST_LINE = 1000  # characters
@@ -31,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_arguments(parser, baseline=False)
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a change")
+    add_gantt_arguments(parser)
     parser.add_argument("--strict", action="store_true", help="exit with 4 when a change cannot be predicted")
 
 
@@ -44,13 +48,29 @@ def run(args: argparse.Namespace) -> int:
     asked = asked_changes(args.changes)
     from tools.judgement.what_if import what_if
 
+    check_gantt_files(args)
     args.run_paths = [args.run_path]
-    found = what_if(profile_of(request_of(args, settings())), asked)
+    profile = profile_of(request_of(args, settings()))
+    found = what_if(profile, asked)
+    write_gantt(args, lambda: _timeline(profile, found))
     if args.json:
         print_json(as_record(found))
     else:
         print(answer_text(found))
     return ExitCode.INCONCLUSIVE if args.strict and found.prediction is None else ExitCode.OK
+
+
+def _timeline(profile: Profile, found: WhatIf) -> Timeline:
+    from tools.whatif.predict import replay_bars
+    from tools.whatif.timeline import Timeline
+
+    if found.prediction is None or not found.change:
+        raise UsageError(
+            "nothing is replayed for this answer, so there is nothing to draw; for gradient buckets "
+            "hermes-dx plan gradient-buckets --from RUN --svg FILE draws the transfers"
+        )
+    changes = " and ".join(found.changes)
+    return Timeline(f"Replayed steps now and with {changes}", tuple(replay_bars(profile, found.change)))
 
 
 def as_record(found: WhatIf) -> dict[str, object]:

@@ -41,7 +41,7 @@ def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None
 
 
 def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:
-    yield _named("process_name", HERMES_PID, 0, "Hermes")
+    yield named_event("process_name", HERMES_PID, 0, "Hermes")
     for rank in profile.ranks[:RANKS_SHOWN]:
         window = _window(rank, profile.median_step_ms)
         yield from _hermes_tracks(rank, window, diagnosis)
@@ -57,7 +57,8 @@ def _window(rank: RankProfile, median_ms: float) -> tuple[int, int]:
     return shown[0].start_ns, shown[-1].end_ns
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> Event:
+def named_event(what: str, pid: int, tid: int, name: str) -> Event:
+    """The metadata event that names a process or thread."""
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
@@ -74,7 +75,7 @@ def _hermes_tracks(rank: RankProfile, window: tuple[int, int], diagnosis: Diagno
     number = rank.rank.rank
     of_steps = {"evidence": _listed(diagnosis.step_time_ms.evidence)} if diagnosis.step_time_ms else {}
     for offset, title in enumerate(("steps", "time by part", "causes")):
-        yield _named("thread_name", HERMES_PID, 3 * number + offset + 1, f"rank {number}: {title}")
+        yield named_event("thread_name", HERMES_PID, 3 * number + offset + 1, f"rank {number}: {title}")
     for step in rank.rank.steps:
         if step.start_ns < window[0] or step.end_ns > window[1]:
             continue
@@ -115,9 +116,9 @@ def _cause_slices(profile: Profile, diagnosis: Diagnosis, rank: int, window: tup
 
 def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
     number = rank.rank.rank
-    yield _named("process_name", number, 0, f"rank {number}")
+    yield named_event("process_name", number, 0, f"rank {number}")
     for track, row in enumerate(rank.events.tracks.itertuples(index=False)):
-        yield _named("thread_name", number, track, _name(str(row.label) or f"{row.pid}/{row.tid}"))
+        yield named_event("thread_name", number, track, _name(str(row.label) or f"{row.pid}/{row.tid}"))
     inside = np.flatnonzero((rank.end > window[0]) & (rank.start < window[1]) & (rank.end > rank.start))
     if len(inside) > EVENTS_PER_RANK:
         longest = np.argsort(rank.start[inside] - rank.end[inside], kind="stable")[:EVENTS_PER_RANK]

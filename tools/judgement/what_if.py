@@ -13,6 +13,7 @@ from tools.judgement.change_effects import Basis, Effect, Refused, effect
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.views.profile import Profile
 from tools.whatif.asked_changes import AskedChange, asked_changes
+from tools.whatif.change import Change
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict
 
 TOGETHER = (
@@ -45,6 +46,7 @@ class WhatIf:
     rests_on: tuple[Rest, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...] = ()
+    change: Change = ()  # what is replayed; empty where all rests on a simulation or formula of its own
 
 
 def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
@@ -67,7 +69,7 @@ def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
         return WhatIf(texts, step_ms, steps, None, rests_on, (unsure,), tuple(notes))
     if len(parts) > 1:
         notes.append(TOGETHER)
-    return WhatIf(texts, step_ms, steps, _combined(parts, step_ms), rests_on, (), tuple(notes))
+    return WhatIf(texts, step_ms, steps, _combined(parts, step_ms), rests_on, (), tuple(notes), change)
 
 
 def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:

@@ -78,20 +78,7 @@ def read_graph(text: str | bytes) -> GraphInput:
 def graph_json(profile: Profile, graph: Graph) -> GraphInput:
     """The graph of a run's representative steps, with the order of each thread and stream as edges."""
     nodes, edges = graph.nodes, graph.edges
-    names, resources = [""] * len(nodes), [""] * len(nodes)
-    for number in graph.window.ranks:
-        rank = profile.rank(number)
-        mine = np.flatnonzero(nodes.rank == number)
-        named = mine[nodes.row[mine] >= 0]
-        for node, name in zip(named.tolist(), rank.names(nodes.row[named]), strict=True):
-            names[node] = name[:LONGEST_NAME]
-        tracks = rank.events.tracks
-        lanes = [
-            f"stream {stream}" if stream >= 0 else f"thread {thread}"
-            for stream, thread in zip(tracks["stream"].tolist(), tracks["tid"].astype(str).tolist(), strict=True)
-        ]
-        for node, track in zip(mine.tolist(), nodes.track[mine].tolist(), strict=True):
-            resources[node] = f"rank {number} {lanes[track]}"[:LONGEST_NAME]
+    names, resources = node_labels(profile, graph)
     kinds = [NodeKind(kind).name.lower() for kind in range(len(NodeKind))]
     words = [EdgeKind(kind).name.lower() for kind in range(len(EdgeKind))]
     listed = zip(nodes.own_ns.tolist(), nodes.kind.tolist(), names, resources, strict=True)
@@ -110,3 +97,23 @@ def graph_json(profile: Profile, graph: Graph) -> GraphInput:
             for source, target, lag, kind in ends
         ],
     )
+
+
+def node_labels(profile: Profile, graph: Graph) -> tuple[list[str], list[str]]:
+    """The name of each node's operation, and the rank with its thread or stream; "" where it has none."""
+    nodes = graph.nodes
+    names, resources = [""] * len(nodes), [""] * len(nodes)
+    for number in graph.window.ranks:
+        rank = profile.rank(number)
+        mine = np.flatnonzero(nodes.rank == number)
+        named = mine[nodes.row[mine] >= 0]
+        for node, name in zip(named.tolist(), rank.names(nodes.row[named]), strict=True):
+            names[node] = name[:LONGEST_NAME]
+        tracks = rank.events.tracks
+        lanes = [
+            f"stream {stream}" if stream >= 0 else f"thread {thread}"
+            for stream, thread in zip(tracks["stream"].tolist(), tracks["tid"].astype(str).tolist(), strict=True)
+        ]
+        for node, track in zip(mine.tolist(), nodes.track[mine].tolist(), strict=True):
+            resources[node] = f"rank {number} {lanes[track]}"[:LONGEST_NAME]
+    return names, resources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from heapq import heapify, heappop, heappush
 
@@ -16,6 +16,7 @@ from tools.whatif.graph import ORIGIN, EdgeKind, Edges, link
 from tools.whatif.graph_json import GraphInput
 from tools.whatif.operations import Rows
 from tools.whatif.replay import Times, compile_program, run_program
+from tools.whatif.timeline import Bar
 
 MOST_NS = 1 << 62
 LONGEST_CYCLE = 8  # nodes of it that are named
@@ -45,6 +46,17 @@ class GraphReplay:
     path: tuple[PathNode, ...]
     path_ms: dict[str, float]
     busy_ms: dict[str, float]
+    own_ns: Rows = field(compare=False, repr=False)
+    end_ns: Rows = field(compare=False, repr=False)
+
+    def bars(self, given: GraphInput, group: str = "") -> list[Bar]:
+        """Every operator that takes time, on the lane of its resource, or of its kind where it has none."""
+        timed = zip(given.nodes, (self.own_ns[1:] / 1e6).tolist(), (self.end_ns[1:] / 1e6).tolist(), strict=True)
+        return [
+            Bar(one.resource or one.kind, one.name or one.id, one.kind, end - own, end, group)
+            for one, own, end in timed
+            if own > 0
+        ]
 
 
 def replay_graph(given: GraphInput, scales: Sequence[tuple[str, float]] = ()) -> GraphReplay:
@@ -169,4 +181,6 @@ def _described(given: GraphInput, edges: Edges, own: Rows, end: Rows) -> GraphRe
         path=tuple(path[::-1]),
         path_ms={kind: taken / 1e6 for kind, taken in by_kind.items() if taken},
         busy_ms={name: taken / 1e6 for name, taken in sorted(busy.items(), key=lambda item: (-item[1], item[0]))},
+        own_ns=own,
+        end_ns=end,
     )

@@ -10,8 +10,10 @@ from typing import Literal
 from tools.views.profile import Profile, memoized
 from tools.whatif.build import graph_of
 from tools.whatif.change import Change, fingerprint
-from tools.whatif.graph import Graph
+from tools.whatif.graph import Graph, NodeKind
+from tools.whatif.graph_json import node_labels
 from tools.whatif.replay import Program, Replay, changed, compile_program, recorded, rerun, run_program
+from tools.whatif.timeline import Bar
 
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
@@ -130,6 +132,27 @@ def replay(profile: Profile, change: Change) -> Replay:
     """The run replayed with the change applied."""
     base = unchanged(profile)
     return rerun(base.program, base.unrecorded, changed(profile, base.graph, change))
+
+
+def replay_bars(profile: Profile, change: Change) -> list[Bar]:
+    """The operations of the replayed steps now (without what the profiler took) and with the change, from 0 ms."""
+    base = unchanged(profile)
+    names, lanes = node_labels(profile, base.graph)
+    words = [each.name.lower() for each in NodeKind]
+    if not profile.run.has_device:
+        words[NodeKind.DEVICE] = "communication"  # there it is a collective or a message
+    kinds = [words[kind] for kind in base.graph.nodes.kind.tolist()]
+    bars = list[Bar]()
+    for group, played in (("now", base.unrecorded), ("predicted", replay(profile, change))):
+        end_ms = (played.end_ns - base.graph.window.origin_ns) / 1e6
+        start_ms = end_ms - played.times.own_ns / 1e6
+        timed = zip(lanes, names, kinds, start_ms.tolist(), end_ms.tolist(), strict=True)
+        bars += [
+            Bar(lane, name or kind, kind, begin, end, group)
+            for lane, name, kind, begin, end in timed
+            if lane and end > begin
+        ]
+    return bars
 
 
 def step_ms(profile: Profile, change: Change) -> float:

@@ -25,6 +25,7 @@ from tools.whatif.planners.record import (
     Plan,
     Planned,
 )
+from tools.whatif.timeline import Bar
 
 MOST_CHUNKS = 4096  # every degree is looked at, so the choice is exact
 MOST_TOKENS = 10**12  # a larger number is a slip
@@ -187,7 +188,36 @@ def plan(given: Input) -> Planned:
             "Overlapping kernels do not slow each other; with one launch connection half of the gain can be lost.",
             f"The backward pass computes {BACKWARD_GEMMS:g} times as much in the experts.",
         ],
+        bars=None
+        if _more_than_experts(given)
+        else lambda: [*_bars(given, 1, "present"), *_bars(given, degree, "planned")],
     )
+
+
+def _more_than_experts(given: Input) -> bool:
+    """Whether other collectives take part, whose regimes are known, but not the order within them."""
+    return bool(given.gather or given.scatter or given.gradient_all_reduce_ms)
+
+
+def _bars(given: Input, degree: int, group: str) -> list[Bar]:
+    """All first all-to-alls, experts as chunks arrive, then the second all-to-alls (PipeMoE's order)."""
+    exchange_ms = given.all_to_all.line().time_ms(given.all_to_all.bytes / degree)
+    expert_ms = given.experts.line().time_ms(given.experts.operations / degree)
+    bars, free_ms = list[Bar](), 0.0
+    for chunk in range(degree):
+        arrived_ms = (chunk + 1) * exchange_ms
+        start_ms = max(free_ms, arrived_ms)
+        free_ms = start_ms + expert_ms
+        bars.append(
+            Bar("network", f"first all-to-all {chunk}", "all-to-all", arrived_ms - exchange_ms, arrived_ms, group)
+        )
+        bars.append(Bar("experts", f"experts {chunk}", "experts", start_ms, free_ms, group))
+    free_ms = degree * exchange_ms
+    for chunk, done in enumerate([each for each in bars if each.lane == "experts"]):
+        start_ms = max(free_ms, done.end_ms)
+        free_ms = start_ms + exchange_ms
+        bars.append(Bar("network", f"second all-to-all {chunk}", "all-to-all", start_ms, free_ms, group))
+    return bars
 
 
 _REGIMES = (

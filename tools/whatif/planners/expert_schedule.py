@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from tools.whatif.planners.record import Given, Milliseconds, Plan, Planned
+from tools.whatif.timeline import Bar
 
 TASKS = ("compress_1", "all_to_all_1", "decompress_1", "experts", "compress_2", "all_to_all_2", "decompress_2")
 COMMUNICATION = (1, 5)  # places in TASKS of what runs on the communication stream
@@ -138,6 +139,16 @@ def plan(given: Input) -> Planned:
             "Before is all tasks one after another.",
             "All chunks take the same times, and the streams do not slow each other.",
         ],
+        bars=lambda: [
+            Bar(
+                "communication stream" if place in COMMUNICATION else "compute stream",
+                _name(place, chunk),
+                _kind(place),
+                start,
+                start + times[place],
+            )
+            for (place, chunk), start in sorted(zip(made.order, starts, strict=True), key=lambda each: each[1])
+        ],
     )
 
 
@@ -213,6 +224,11 @@ def _compression(given: Input, with_ms: float) -> Compression | None:
     times = [0.0, plain.all_to_all_1, 0.0, given.tasks_ms.experts, 0.0, plain.all_to_all_2, 0.0]
     without_ms = best_schedule(given.chunks, times).makespan_ms
     return Compression(advised=with_ms < without_ms, with_ms=with_ms, without_ms=without_ms)
+
+
+def _kind(place: int) -> str:
+    """The kind of a task without its number: both all-to-alls are of one."""
+    return TASKS[place].rstrip("_12").replace("_", "-")
 
 
 def _name(place: int, chunk: int) -> str:

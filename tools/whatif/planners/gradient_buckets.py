@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from tools.whatif.planners.record import FASTEST_BYTES_PER_MS, MOST_MS, Bytes, Given, Milliseconds, Plan, Planned
+from tools.whatif.timeline import Bar
 
 Buckets: TypeAlias = list[list[int]]
 
@@ -117,7 +118,24 @@ def plan(given: Input) -> Planned:
             "Buckets are transferred one after another in order; a transfer takes alpha + beta * bytes.",
             "Transfers do not slow the backward pass.",
         ],
+        bars=lambda: [*_bars(given, costs, current, "present"), *_bars(given, costs, buckets, "planned")],
     )
+
+
+def _bars(given: Input, costs: _Costs, buckets: Buckets, group: str) -> list[Bar]:
+    """The gradients as they become ready, the transfer of each bucket, and the update."""
+    bars, ready_ms, end_ms = list[Bar](), 0.0, 0.0
+    for place, each in enumerate(given.gradients):
+        name = f"gradient {place}, {each.bytes:.4g} bytes"
+        bars.append(Bar("backward pass", name, "backward pass", ready_ms, each.ready_ms, group))
+        ready_ms = each.ready_ms
+    for place, members in enumerate(buckets):
+        start_ms, end_ms = costs.span_ms(members, end_ms)
+        name = f"bucket {place}, gradients {members[0]} to {members[-1]}"
+        bars.append(Bar("link", name, "transfer", start_ms, end_ms, group))
+    if given.update_ms:
+        bars.append(Bar("backward pass", "update", "update", end_ms, end_ms + given.update_ms, group))
+    return bars
 
 
 def simulated_ms(given: Input, buckets: Buckets) -> float:
@@ -187,11 +205,15 @@ class _Costs:
         """End of the last transfer, and whether the link was idle before it."""
         end_ms, idle = 0.0, False
         for members in buckets:
-            ready_ms = float(self.ready_ms[members[-1]])
-            idle = ready_ms > end_ms
-            size = sum(self.sizes[each] for each in members)
-            end_ms = max(end_ms, ready_ms) + self.alpha_ms + self.beta_ms_per_byte * size
+            idle = float(self.ready_ms[members[-1]]) > end_ms
+            _, end_ms = self.span_ms(members, end_ms)
         return end_ms, idle
+
+    def span_ms(self, members: Sequence[int], free_ms: float) -> tuple[float, float]:
+        """Start and end of the transfer of a bucket on a link that is free from ``free_ms``."""
+        start_ms = max(free_ms, float(self.ready_ms[members[-1]]))
+        size = sum(self.sizes[each] for each in members)
+        return start_ms, start_ms + self.alpha_ms + self.beta_ms_per_byte * size
 
 
 def _ddp(costs: _Costs, update_ms: float) -> Ddp:

@@ -21,6 +21,7 @@ from tools.whatif.planners.stage_memory import (
     least_memory_bytes,
     stage_cost,
 )
+from tools.whatif.timeline import Bar, one_after_another
 
 MOST_LAYERS = 256
 NODES_PER_STAGE = 20_000  # visited for one stage at most; 10 layers have 59,049 plans, most of them pruned
@@ -116,6 +117,7 @@ def plan(given: Input) -> Planned:
         gap_ms=search.gap_ms(after_ms),
         bound=_limit(given, first_layers, choices, costs),
         assumptions=assumptions,
+        bars=lambda: _bars(given, first_layers, choices),
     )
 
 
@@ -212,6 +214,26 @@ class _Partitions:
             f"activation kept the largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more "
             "stages or smaller micro-batches"
         )
+
+
+def _bars(given: Input, first_layers: Sequence[int], choices: Sequence[StageChoice]) -> list[Bar]:
+    """One micro-batch on every stage in the steady state: its passes, and the swap traffic meanwhile."""
+    bars = list[Bar]()
+    for stage, (first, choice) in enumerate(zip(first_layers, choices, strict=True)):
+        listed = list(enumerate(zip(given.layers[first:], choice.actions, strict=False), first))
+        passes = [(f"forward pass of layer {place}", "forward pass", layer.forward_ms) for place, (layer, _) in listed]
+        for place, (layer, action) in reversed(listed):
+            if action == "recompute":
+                passes.append((f"recomputation of layer {place}", "recomputation", layer.forward_ms))
+            passes.append((f"backward pass of layer {place}", "backward pass", layer.backward_ms))
+        swapped = [(place, layer.activation_bytes) for place, (layer, action) in listed if action == "swap"]
+        moves = [
+            (f"swap of layer {place}, out and in", "swap", 2 * size / given.host_link_bytes_per_ms)
+            for place, size in swapped
+        ]
+        bars += one_after_another(f"stage {stage}: compute", passes)
+        bars += one_after_another(f"stage {stage}: host link", moves)
+    return bars
 
 
 def _moved_bytes(given: Input, first_layers: Sequence[int]) -> list[float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools.errors import ExitCode, HermesError
+from tools.whatif.timeline import Bar
 
 # Limits that only a slip in a unit exceeds; they also keep every sum finite.
 MOST_MS = 1e12  # 31 years
@@ -40,7 +42,7 @@ class Planned:
 
     ``before_ms`` is the time with the present setting, None where the input has none. ``gap_ms`` is how much better
     than ``after_ms`` a plan could be at most: 0 where the plan is proved best, None where the planner replays a rule
-    and searches nothing.
+    and searches nothing. ``bars`` gives the picture of the plan, None where its times have no order.
     """
 
     planner: str
@@ -50,6 +52,7 @@ class Planned:
     gap_ms: float | None
     bound: str
     assumptions: list[str] = field(default_factory=list)
+    bars: Callable[[], list[Bar]] | None = field(default=None, compare=False, repr=False)
 
 
 class NoPlanError(HermesError):

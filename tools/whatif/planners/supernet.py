@@ -18,6 +18,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, model_validator
 
 from tools.whatif.planners.record import Given, Milliseconds, Plan, Planned
+from tools.whatif.timeline import Bar
 
 MOST_STAGES = 64
 MOST_SUBNETS = 20_000
@@ -94,6 +95,11 @@ class Task:
     start_ms: float
     end_ms: float
 
+    @property
+    def span_ms(self) -> tuple[float, float]:
+        """Start and end."""
+        return self.start_ms, self.end_ms
+
 
 @dataclass(frozen=True)
 class Times:
@@ -159,7 +165,19 @@ def plan(given: Input) -> Planned:
             "Every pass takes the time of its stage, whatever the choices; sends between stages take no time.",
             "All subnets are known at the start; a free stage takes a ready backward pass first.",
         ],
+        bars=lambda: _bars(made.tasks, given.stages),
     )
+
+
+def _bars(tasks: Sequence[Task], stages: int) -> list[Bar]:
+    """The tasks, stage by stage."""
+    kinds = ("forward pass", "backward pass")
+    return [
+        Bar(f"stage {stage}", f"{kinds[each.backward]} of subnet {each.subnet}", kinds[each.backward], *each.span_ms)
+        for stage in range(stages)
+        for each in tasks
+        if each.stage == stage
+    ]
 
 
 def draw(subnets: int, layers: int, choices: int, seed: int) -> Subnets:
