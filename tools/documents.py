@@ -35,6 +35,8 @@ def parse_json(
     if not isinstance(text, str):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
     _check_json_depth(text)
+    if strict and parse_float is None and parse_constant is None:
+        return json.loads(text)  # a decoder that is there already: with options one is made for each text
     return json.loads(text, strict=strict, parse_float=parse_float, parse_constant=parse_constant)
 
 

@@ -12,7 +12,7 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
-from tools.views.counters import BUSY_PCT, counter_view
+from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_modes import steps_text
@@ -133,4 +133,4 @@ def _mostly_idle(profile: Profile) -> bool:
         if view
         else []
     )
-    return bool(known) and max(known) < BUSY_PCT
+    return bool(known) and max(known) < profile.thresholds["device_loaded_pct"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeVar
 
+Bytes = TypeVar("Bytes", bytes, memoryview)
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 LONGEST_VARINT = 10
 SIGN = 1 << 63
@@ -13,21 +15,21 @@ class WireError(ValueError):
     """Bytes that are no message."""
 
 
-def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+def fields(message: Bytes) -> Iterator[tuple[int, int | Bytes]]:
     """Number and value of each field, in order: whole numbers (unsigned), or the bytes of texts and messages.
 
     Raises WireError where the bytes are no message or end within a field.
     """
     at, size = 0, len(message)
     while at < size:
-        key, at = varint(message, at)
+        key, at = (message[at], at + 1) if message[at] < 0x80 else varint(message, at)  # most numbers are one byte
         match key & 7:
             case 0:
                 value, at = varint(message, at)
                 yield key >> 3, value
                 continue
             case 2:
-                length, at = varint(message, at)
+                length, at = (message[at], at + 1) if at < size and message[at] < 0x80 else varint(message, at)
             case 1:
                 length = 8
             case 5:
@@ -40,7 +42,7 @@ def fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
         at += length
 
 
-def varint(message: memoryview, at: int) -> tuple[int, int]:
+def varint(message: bytes | memoryview, at: int) -> tuple[int, int]:
     """The number that begins there, and the place behind it."""
     value = shift = 0
     for byte in message[at : at + LONGEST_VARINT]:
@@ -52,15 +54,15 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
     raise WireError("a number does not end")
 
 
-def number(value: int | memoryview) -> int:
+def number(value: int | bytes | memoryview) -> int:
     """A field that has to be a whole number, read as int64."""
-    if isinstance(value, memoryview):
+    if not isinstance(value, int):
         raise WireError("a number is not written as one")
     value &= 2 * SIGN - 1
     return value - 2 * SIGN if value >= SIGN else value
 
 
-def part(value: int | memoryview) -> memoryview:
+def part(value: int | Bytes) -> Bytes:
     """A field that has to be a text or a message."""
     if isinstance(value, int):
         raise WireError("a number stands in the place of a text")

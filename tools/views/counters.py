@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.knowledge.thresholds import Thresholds
 from tools.run.counters import CounterRecords
 from tools.views.profile import Profile
 
-BUSY_PCT = 50.0  # of the time some kernel ran: then the device was under load
-POWER_SHARE = 0.5  # of the limit, where utilization was not sampled
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
 SAME = ("device_memory_total_bytes", "device_clock_max_mhz")  # of devices of one model
@@ -28,6 +27,7 @@ class DeviceReadings:
     name: str
     model: str
     table: pd.DataFrame
+    limits: Thresholds = field(default_factory=Thresholds)
 
     def has(self, counter: str) -> bool:
         """Whether any reading has the counter."""
@@ -37,10 +37,11 @@ class DeviceReadings:
     def loaded(self) -> NDArray[np.bool_]:
         """The readings under load; all of them where neither utilization nor power against its limit was sampled."""
         if self.has("device_busy_pct"):
-            return np.asarray(self.table["device_busy_pct"] >= BUSY_PCT, dtype=bool)
+            return np.asarray(self.table["device_busy_pct"] >= self.limits["device_loaded_pct"], dtype=bool)
         if self.has("device_power_w") and self.has("device_power_limit_w"):
             limit = self.table["device_power_limit_w"].ffill().bfill()
-            return np.asarray(self.table["device_power_w"] >= POWER_SHARE * limit, dtype=bool)
+            share = self.limits["device_loaded_power_share"]
+            return np.asarray(self.table["device_power_w"] >= share * limit, dtype=bool)
         return np.ones(len(self.table), dtype=bool)
 
     @property
@@ -64,6 +65,7 @@ class CounterView:
     """The samples of a run by place. Devices are named by their index, with the file or the host where these differ."""
 
     records: CounterRecords
+    limits: Thresholds = field(default_factory=Thresholds)
 
     @cached_property
     def devices(self) -> Mapping[str, DeviceReadings]:
@@ -77,6 +79,7 @@ class CounterView:
         limits = own[(own["counter"] == LIMIT).to_numpy(dtype=bool)]
         if len(limits):  # the one that is set and the one that is enforced: the lower one holds
             values[LIMIT] = limits.groupby(keys, observed=True)["value"].min()
+        _add_total(values)
         moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()
         wide = moments.join(values).reset_index()
         several = {name: own[name].nunique() > 1 for name in ("file", "host")}
@@ -87,7 +90,7 @@ class CounterView:
             name += f" of host {hosts[host]}" if several["host"] else f" of file {file}" if several["file"] else ""
             name += f" of file {file}" if name in found else ""  # a further file of a host
             found[name] = DeviceReadings(
-                name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True)
+                name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True), self.limits
             )
         return found
 
@@ -120,6 +123,14 @@ class CounterView:
         return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line"])
 
 
+def _add_total(values: pd.DataFrame) -> None:
+    """The memory of devices whose samples give its parts alone, as the counters that DCGM exporter has by default."""
+    total, used, free, reserved = (f"device_memory_{each}_bytes" for each in ("total", "used", "free", "reserved"))
+    if used in values and free in values:
+        parts = values[used] + values[free] + (values[reserved].fillna(0.0) if reserved in values else 0.0)
+        values[total] = values[total].fillna(parts) if total in values else parts
+
+
 def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:
     """Whether two devices can be compared."""
     if one.model or other.model:
@@ -133,4 +144,4 @@ def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:
 def counter_view(profile: Profile) -> CounterView | None:
     """The sampled counters of the run; None where there are none."""
     records = profile.run.counters
-    return None if records is None else profile.memo("counter_view", lambda: CounterView(records))
+    return None if records is None else profile.memo("counter_view", lambda: CounterView(records, profile.thresholds))

@@ -9,10 +9,7 @@ from tools.findings import Check, Fact, Finding, Sentence
 from tools.views.counters import CounterView, counter_view
 from tools.views.profile import Profile
 
-AGAIN_PCT = 0.1  # of TCP segments: throughput falls noticeably from there on (Mathis et al., 1997)
-COUNTED_AGAIN = 20.0  # fewer events happen on any network and show no rate
 NO_COST = "what it costs cannot be read from counters of the network"
-SURE_CAP = 0.7
 TWICE = (
     "the same counters twice into one file, a minute apart, while the training runs "
     "(`rdma statistic >> counters.txt`, `ethtool -S INTERFACE >> counters.txt`, `nstat -az >> counters.txt`)"
@@ -45,13 +42,12 @@ def network(profile: Profile) -> Check | Finding | None:
     if not counted and again is None:
         return None
     read_twice = {counter: fact for counter in counted if (fact := _rise(profile, counter)) is not None}
-    risen = [counter for counter in ADAPTER if counter in read_twice and read_twice[counter].value >= COUNTED_AGAIN]
-    notes = [
-        say(NOTED[each], fact) for each, fact in read_twice.items() if each in NOTED and fact.value >= COUNTED_AGAIN
-    ]
-    notes += _tcp(again)
+    fewest = profile.thresholds["counted_network_events"]
+    risen = [counter for counter in ADAPTER if counter in read_twice and read_twice[counter].value >= fewest]
+    notes = [say(NOTED[each], fact) for each, fact in read_twice.items() if each in NOTED and fact.value >= fewest]
+    notes += _tcp(profile, again)
     if risen:
-        return found(_retransmission(read_twice[risen[0]], notes))
+        return found(_retransmission(profile, read_twice[risen[0]], notes))
     if notes:
         return symptom(*notes)
     if not read_twice and again is None:
@@ -71,17 +67,20 @@ def _again(profile: Profile) -> Fact | None:
     return next((fact for fact in facts if fact is not None), None)
 
 
-def _tcp(again: Fact | None) -> list[Sentence]:
-    if again is None or again.value < AGAIN_PCT:
+def _tcp(profile: Profile, again: Fact | None) -> list[Sentence]:
+    if again is None or again.value < profile.thresholds["sent_again_pct"]:
         return []
     return [say("{0} of the TCP segments were sent again: the network loses packets.", again)]
 
 
-def _retransmission(risen: Fact, notes: list[Sentence]) -> Finding:
+def _retransmission(profile: Profile, risen: Fact, notes: list[Sentence]) -> Finding:
+    limits = profile.thresholds
     return Finding(
         cause="rdma_retransmission",
         claim=say("RDMA transfers went wrong and were repeated between the readings: {0}.", risen),
-        confidence=confidence((risen.value, COUNTED_AGAIN), at_most=SURE_CAP),
+        confidence=confidence(
+            (risen.value, limits["counted_network_events"]), at_most=limits["network_counters_confidence"]
+        ),
         impact_ms=0.0,
         impact_method=NO_COST,
         details=tuple(notes),

@@ -22,21 +22,10 @@ BUSY_NEEDED = (
     "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 500 -f gpus.csv` while it trains"
 )
 NO_LOAD = "no device is under load in any reading: the samples are not of the running training"
-OFTEN_PCT = 10.0  # of the readings under load: a device that is warm for a moment costs nothing
-BELOW_PEERS_PCT = 5.0  # under the median clock of the other devices (taxonomy: slow_device)
-BELOW_MAX_PCT = 20.0  # under the highest clock: power limits of 5 to 15 % are usual at full load
-HOTTER_C, MORE_POWER_PCT, LIKE_PCT = 10.0, 15.0, 10.0  # apart under load alike to so many points of utilization
-USED_PCT, UNUSED_PCT = 50.0, 5.0  # a device next to nothing runs on while others are busy
-FULL_PCT = 95.0  # of the memory: an allocator that asks for more has to release its cache first
-SHARED_GIB = 1.0  # of memory that a second process holds on a device
-SAW_TOOTH_PCT, FEWEST_READINGS, FEWEST_STRETCHES = 10.0, 20, 3
-FULLY_BUSY_PCT = 90.0
 SHOWN = 8
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
-FEW_READINGS, FEW_CAP = 5, 0.4  # under load: fewer show a moment, not a state
-CLOCK_CAP, FLAG_CAP = 0.8, 0.85  # kernels that wait for memory do not slow down with the clock
 REASONS = {
     "throttle_thermal": ("thermal", "for heat"),
     "throttle_power_brake": ("power_cap", "by the power supply"),
@@ -93,30 +82,41 @@ def _flags(device: DeviceReadings) -> list[str]:
 
 def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | None:
     """A device that lowers its clock for heat or by its hardware, or runs below the clocks of the others."""
+    limits = profile.thresholds
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     peers = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, among="others")
     alike = own is not None and peers is not None and _busy_alike(profile, name)
     below_pct = 100.0 * (1.0 - own.value / max(peers.value, 1e-9)) if alike and own and peers else 0.0
     shares = {flag: measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)}
     flag = max(shares, key=lambda each: shares[each].value, default="")
-    if flag and shares[flag].value >= OFTEN_PCT:
+    if flag and shares[flag].value >= limits["clock_lowered_pct"]:
         mechanism, reason = REASONS[flag]
         text = f"Device {name} lowers its clock {reason} in {{0}} of the readings under load."
-        claim, sure = say(text, shares[flag]), confidence((shares[flag].value, OFTEN_PCT), at_most=FLAG_CAP)
-    elif own is not None and peers is not None and below_pct >= BELOW_PEERS_PCT:
+        claim, sure = (
+            say(text, shares[flag]),
+            confidence((shares[flag].value, limits["clock_lowered_pct"]), at_most=limits["throttle_confidence"]),
+        )
+    elif own is not None and peers is not None and below_pct >= limits["clock_below_others_pct"]:
         mechanism = "power_cap" if _lower_limit(profile, name) else "down_clock"
         text = f"Under load device {name} runs at {{0}}, the median of the others at {{1}}."
-        claim, sure = say(text, own, peers), confidence((below_pct, BELOW_PEERS_PCT), at_most=CLOCK_CAP)
+        claim, sure = (
+            say(text, own, peers),
+            confidence((below_pct, limits["clock_below_others_pct"]), at_most=limits["clock_confidence"]),
+        )
     else:
         return None
     finding = Finding(
         cause="slow_device",
         mechanism=mechanism,
         claim=claim,
-        confidence=min(sure, FEW_CAP) if int(device.loaded.sum()) < FEW_READINGS else sure,
+        confidence=min(sure, limits["few_readings_confidence"])
+        if int(device.loaded.sum()) < limits["few_loaded_readings"]
+        else sure,
         details=_state(profile, name),
         against=(say("Kernels that wait for memory or for the host do not slow down with the clock."),),
-        signals=("throttle reasons set",) if flag and shares[flag].value >= OFTEN_PCT else ("clock below peers",),
+        signals=("throttle reasons set",)
+        if flag and shares[flag].value >= limits["clock_lowered_pct"]
+        else ("clock below peers",),
     )
     saving = _saving(profile, name, _slowdown(profile, name, below_pct))
     if saving is None:
@@ -189,15 +189,16 @@ def _state(profile: Profile, name: str) -> tuple[Sentence, ...]:
 
 def _at_limit(profile: Profile, name: str) -> list[Sentence]:
     """A power limit that lowers clocks: usual for large devices at full load, so no cause by itself."""
+    limits = profile.thresholds
     share = measured(profile, "device_flag_pct", flag="throttle_power", device=name)
-    if share is not None and share.value >= OFTEN_PCT:
+    if share is not None and share.value >= limits["clock_lowered_pct"]:
         text = (
             f"The power limit lowers the clock of device {name} in {{0}} of the readings under load; that is usual at"
         )
         return [say(f"{text} full load.", share), *_state(profile, name)]
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
-    if own is None or top is None or own.value > (1.0 - BELOW_MAX_PCT / 100.0) * top.value:
+    if own is None or top is None or own.value > (1.0 - limits["clock_below_highest_pct"] / 100.0) * top.value:
         return []
     return [say(f"Under load device {name} runs at {{0}} of {{1}} at most; the samples do not show why.", own, top)]
 
@@ -238,8 +239,9 @@ def _pair(profile: Profile, unit: str, counter: str, name: str, loaded: int) -> 
 
 def _unused(profile: Profile, name: str) -> Sentence | None:
     """A device on which hardly a kernel runs while the others are busy."""
+    limits = profile.thresholds
     pair = _pair(profile, "pct", "device_busy_pct", name, 0)
-    if pair is None or pair[0].value > UNUSED_PCT or pair[1].value < USED_PCT:
+    if pair is None or pair[0].value > limits["device_unused_pct"] or pair[1].value < limits["device_used_pct"]:
         return None
     return say(f"On device {name} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair)
 
@@ -247,19 +249,23 @@ def _unused(profile: Profile, name: str) -> Sentence | None:
 def _busy_alike(profile: Profile, name: str) -> bool:
     """Whether kernels run as often on the device as on others of its model; False where that was not sampled."""
     busy = _pair(profile, "pct", "device_busy_pct", name, 1)
-    return busy is not None and abs(busy[0].value - busy[1].value) <= LIKE_PCT
+    return busy is not None and abs(busy[0].value - busy[1].value) <= profile.thresholds["like_load_points"]
 
 
 def _apart(profile: Profile, name: str) -> list[Sentence]:
     """A device that is hotter or draws other power than the others while kernels run on all of them alike."""
+    limits = profile.thresholds
     if not _busy_alike(profile, name):
         return []
     said: list[Sentence] = []
     hot, power = (_pair(profile, *each, name, 1) for each in (("c", "device_temperature_c"), ("w", "device_power_w")))
-    if hot is not None and hot[0].value - hot[1].value >= HOTTER_C:
+    if hot is not None and hot[0].value - hot[1].value >= limits["device_hotter_c"]:
         text = f"Device {name} is at {{0}}, the median of the others at {{1}}, under like load: look at its cooling."
         said.append(say(text, *hot))
-    if power is not None and abs(power[0].value / max(power[1].value, 1e-9) - 1.0) >= MORE_POWER_PCT / 100.0:
+    if (
+        power is not None
+        and abs(power[0].value / max(power[1].value, 1e-9) - 1.0) >= limits["device_power_apart_pct"] / 100.0
+    ):
         text = f"Device {name} draws {{0}}, the median of the others {{1}}: its work or its clock differs."
         said.append(say(text, *power))
     return said
@@ -281,7 +287,7 @@ def device_use(profile: Profile) -> Check | None:
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     said = _range(least, most, means, _once(devices))
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
-    if means[least].value >= FULLY_BUSY_PCT and not dry:
+    if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry:
         return clean(said, say(NO_EFFICIENCY))
     return symptom(said, *dry[:3], say(NO_EFFICIENCY))
 
@@ -320,11 +326,12 @@ def _busy(profile: Profile, name: str) -> Fact:
 
 def _runs_dry(profile: Profile, name: str, device: DeviceReadings) -> list[Sentence]:
     """A saw-tooth: busy and idle readings take turns."""
+    limits = profile.thresholds
     idle = measure(profile, "device_idle_readings_pct", device=name)
     stretches = measure(profile, "device_idle_stretches", device=name)
     readings = int(device.table["device_busy_pct"].notna().sum())
-    mixed = SAW_TOOTH_PCT <= idle.value <= 100.0 - SAW_TOOTH_PCT
-    if not mixed or readings < FEWEST_READINGS or stretches.value < FEWEST_STRETCHES:
+    mixed = limits["idle_readings_pct"] <= idle.value <= 100.0 - limits["idle_readings_pct"]
+    if not mixed or readings < limits["fewest_use_readings"] or stretches.value < limits["fewest_idle_stretches"]:
         return []
     text = f"Device {name} has nothing to do in {{0}} of the readings, {{1}} between busy ones: it waits for something"
     interval = measured(profile, "reading_interval_s", device=name)
@@ -354,7 +361,7 @@ def device_memory(profile: Profile) -> Check | None:
     if not full and not shared:
         return None
     share, said = max(full, key=lambda each: each[0], default=(0.0, None))
-    if share >= FULL_PCT and said is not None:
+    if share >= profile.thresholds["device_memory_full_pct"] and said is not None:
         note = say("A caching allocator keeps what it once took: its statistics show whether it has to release memory.")
         return symptom(said, note, *shared)
     support = [] if said is None else [said]
@@ -367,7 +374,7 @@ def _gib(profile: Profile, name: str, counter: str) -> Fact:
 
 def _shared(profile: Profile, name: str) -> Sentence | None:
     """Several processes that hold memory of one device."""
-    count = measured(profile, "device_processes", device=name, least_gib=SHARED_GIB)
+    count = measured(profile, "device_processes", device=name, least_gib=profile.thresholds["shared_device_gib"])
     if count is None or count.value < 2:
         return None
     return say(f"{{0}} hold memory of device {name}; where one of them is of another job, they share its time.", count)

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import msgspec
 
@@ -47,6 +48,7 @@ OTHER_RECORD = re.compile(r"(?:eval|test|val|validation)(?:_|/)|train_runtime\Z"
 BETWEEN = re.compile(r"[\s.-]+")
 
 
+@lru_cache(maxsize=1 << 12, typed=True)  # records repeat the same names
 def field_name(name: object) -> str:
     """A name of a field as the patterns of names expect it."""
     return BETWEEN.sub("_", str(name).strip().lower())
@@ -59,6 +61,7 @@ def times_steps(names: Iterable[str]) -> bool:
     return timed and any(STEP_KEYS.match(name) for name in low)
 
 
+@lru_cache(maxsize=1 << 12)
 def _unit_of(name: str) -> str | None:
     """The unit of a field that is the time of a step; "" where its name has none, None where it is another field."""
     if first := TIME_FIRST.match(name):

@@ -20,6 +20,8 @@ DEVICE = {
     "DCGM_FI_PROF_DRAM_ACTIVE": ("device_dram_active_pct", 100.0),
     "DCGM_FI_DEV_FB_USED": ("device_memory_used_bytes", MIB),
     "DCGM_FI_DEV_FB_TOTAL": ("device_memory_total_bytes", MIB),
+    "DCGM_FI_DEV_FB_FREE": ("device_memory_free_bytes", MIB),
+    "DCGM_FI_DEV_FB_RESERVED": ("device_memory_reserved_bytes", MIB),
     "DCGM_FI_DEV_POWER_USAGE": ("device_power_w", 1.0),
     "DCGM_FI_DEV_POWER_MGMT_LIMIT": ("device_power_limit_w", 1.0),
     "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": ("device_power_limit_w", 1.0),
@@ -37,7 +39,8 @@ DEVICE = {
     "DCGM_FI_PROF_PCIE_TX_BYTES": ("pcie_sent_bytes_per_s", 1.0),
 }
 THROTTLE = ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS")
-BLANK = 0x7FFFFFF0  # and above: DCGM has no value
+# And above: DCGM has no value (dcgm_structs.h: DCGM_INT32_BLANK, DCGM_FP64_BLANK; the one of int64 is larger still).
+BLANK, LARGE_BLANK = 0x7FFFFFF0, 2.0**47
 MAY_BE_LARGE = ("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
 MACHINE = {
     "node_procs_running": ("runnable_processes", ""),
@@ -94,7 +97,7 @@ def values_of(name: str, value: float) -> Iterator[tuple[str, float]]:
             yield from ((reason, float(reason in active)) for reason in dict.fromkeys(REASONS.values()))
     elif name in DEVICE:
         counter, scale = DEVICE[name]
-        if value < BLANK or name in MAY_BE_LARGE:
+        if value < (LARGE_BLANK if name in MAY_BE_LARGE else BLANK):
             yield counter, value * scale
     elif name in MACHINE:
         yield MACHINE[name][0], value

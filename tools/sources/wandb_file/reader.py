@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean, median
+from typing import Literal
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.counters import CounterRecords
+from tools.run.counters import NONE, CounterRecords
 from tools.run.job_log import JobLog, with_steps_of
 from tools.run.kinds import WANDB_FORMAT
 from tools.sources.decompress import Expansion, Readable
@@ -32,6 +34,9 @@ SAME_TICK_S = 2.0  # newer versions write the samples of one moment in two recor
 IDLE_PCT = 5.0
 LARGEST = 1e30
 LONGEST_WHOLE = 16
+# Nearly all items: a key (or one part of a nested one) and its value, each with a length of one byte.
+SHORT_ITEM = re.compile(rb"[\x0a\x12]([\x00-\x7f])(.*?)\x82\x01([\x00-\x7f])(.*)\Z", re.DOTALL)
+DECIMAL = re.compile(rb"-?(?:0|[1-9]\d{0,14})\.\d{1,20}\Z")  # as JSON writes numbers, without an exponent
 Value = int | float | str
 MIB = 1 << 20
 DEVICE = re.compile(r"gpu\.(\d{1,4})\.(\w{1,40})\Z")
@@ -146,48 +151,80 @@ class RunRecords:
         tick = len(self.ticks_s) - 1
         cores: list[float] = []
         for name, value in values.items():
-            if (device := DEVICE.match(name)) and device[2] in DEVICE_COUNTERS:
-                counter = DEVICE_COUNTERS[device[2]]
-                self.samples.add(counter, value, record, tick=tick, at=at, device=int(device[1]))
-            elif own := OF_PROCESS.match(name):
-                self.own_devices.add(int(own[1]))
-            elif CORE.match(name):
+            place = _place(name)
+            if place.kind == "core":
                 cores.append(value)
-            elif name in MACHINE_COUNTERS:
-                counter, scale = MACHINE_COUNTERS[name]
-                process = "W&B's process" if counter.startswith("process_") else ""
-                self.samples.add(counter, value * scale, record, tick=tick, at=at, part=process)
+            elif place.kind == "own device":
+                self.own_devices.add(place.device)
+            elif place.kind == "sample":
+                scaled = value * place.scale
+                self.samples.add(place.counter, scaled, record, tick=tick, at=at, device=place.device, part=place.part)
         if cores:
             self.samples.add("cpu_busy_pct", fmean(cores), record, tick=tick, at=at)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a system metric is: a sample, the load of one core, the mark of a device of the run's own, or nothing."""
+
+    kind: Literal["sample", "core", "own device", "other"]
+    counter: str = ""
+    device: int = NONE
+    scale: float = 1.0
+    part: str = ""
+
+
+@lru_cache(maxsize=1 << 12)  # a file names the same metrics in every tick
+def _place(name: str) -> _Place:
+    if (device := DEVICE.match(name)) and device[2] in DEVICE_COUNTERS:
+        return _Place("sample", DEVICE_COUNTERS[device[2]], int(device[1]))
+    if own := OF_PROCESS.match(name):
+        return _Place("own device", device=int(own[1]))
+    if CORE.match(name):
+        return _Place("core")
+    if name not in MACHINE_COUNTERS:
+        return _Place("other")
+    counter, scale = MACHINE_COUNTERS[name]
+    return _Place("sample", counter, scale=scale, part="W&B's process" if counter.startswith("process_") else "")
 
 
 def _items(message: memoryview, wanted: int) -> Iterator[tuple[str, Value]]:
     """Name and value of the items of a message: finite numbers and short texts."""
     count = 0
-    for name, value in fields(message):
+    for name, value in fields(bytes(message)):
         if name != wanted:
             continue
         count += 1
         if count > MOST_ITEMS:
             return
-        key, text = "", b""
-        nested: list[str] = []
-        for own, content in fields(part(value)):
-            if own == 1:
-                key = bytes(part(content)).decode()
-            elif own == 2 and len(nested) < 16:
-                nested.append(bytes(part(content)).decode())
-            elif own == 16 and len(part(content)) <= LONGEST_VALUE:
-                text = bytes(part(content))
+        key, text = _item(part(value))
         decoded = _value(text)
         if decoded is not None:
-            yield (key or "/".join(nested))[:200], decoded
+            yield key[:200], decoded
+
+
+def _item(message: bytes) -> tuple[str, bytes]:
+    """Name and JSON of one item; no JSON where it is longer than a number or a short text."""
+    if (found := SHORT_ITEM.match(message)) and found[1][0] == len(found[2]) and found[3][0] == len(found[4]):
+        return found[2].decode(), found[4] if len(found[4]) <= LONGEST_VALUE else b""
+    key, text = "", b""
+    nested: list[str] = []
+    for own, content in fields(message):
+        if own == 1:
+            key = part(content).decode()
+        elif own == 2 and len(nested) < 16:
+            nested.append(part(content).decode())
+        elif own == 16 and len(part(content)) <= LONGEST_VALUE:
+            text = part(content)
+    return key or "/".join(nested), text
 
 
 def _value(text: bytes) -> Value | None:
     """A number or a text of JSON; None where it is another thing or no JSON."""
-    if text.isdigit() and len(text) < LONGEST_WHOLE:  # most values are numbers
+    if text.isdigit() and len(text) < LONGEST_WHOLE and (text[:1] != b"0" or text == b"0"):  # most values are numbers
         return int(text)
+    if DECIMAL.match(text):
+        return float(text)
     try:
         value = parse_json(text)
     except ValueError:

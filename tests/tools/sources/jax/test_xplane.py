@@ -152,12 +152,12 @@ def test_the_recorded_mi300_run_has_the_kernel_times_of_the_file(traces: Path) -
     for key, plane in fields(memoryview(gzip.decompress(path.read_bytes()))):
         if key != 1:
             continue
-        own = [(k, bytes(v) if isinstance(v, memoryview) else v) for k, v in fields(plane)]  # type: ignore[arg-type]
+        own = [(k, bytes(v) if isinstance(v, memoryview) else v) for k, v in fields(plane)]  # type: ignore[type-var]
         name = next(str(v, "utf-8") for k, v in own if k == 2 and isinstance(v, bytes))
         for line in (memoryview(v) for k, v in own if k == 3 and isinstance(v, bytes) and "GPU" in name):
             for inner, event in fields(line):
                 if inner == 4:
-                    taken = [v for k, v in fields(event) if k == 3]  # type: ignore[arg-type]
+                    taken = [v for k, v in fields(event) if k == 3]  # type: ignore[type-var]
                     lasted[name] = lasted.get(name, 0) + sum(each for each in taken if isinstance(each, int))
     profile = real_profile(path)
     assert len(profile.run.ranks) == len(lasted) == 8

@@ -118,6 +118,33 @@ def test_a_text_of_several_scrapes_is_several_readings(tmp_path: Path) -> None:
     assert (own["time_unix_ns"].diff().dropna() / 1e9).tolist() == [0.0, 15.0, 0.0]
 
 
+# As the exporter's README shows its output: a space between labels, marks of int64 and of float64 for no value; with
+# the memory counters of etc/default-counters.csv, which hold no total.
+DEFAULT_COUNTERS = """# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).
+# TYPE DCGM_FI_DEV_SM_CLOCK gauge
+DCGM_FI_DEV_SM_CLOCK{gpu="0", UUID="GPU-0a1b"} 1410
+DCGM_FI_DEV_MEMORY_TEMP{gpu="0", UUID="GPU-0a1b"} 9223372036854775794
+DCGM_FI_DEV_XID_ERRORS{gpu="0", UUID="GPU-0a1b",err_code="79",err_msg="GPU has fallen off the bus"} 79
+DCGM_FI_DEV_FB_FREE{gpu="0", UUID="GPU-0a1b"} 40000
+DCGM_FI_DEV_FB_USED{gpu="0", UUID="GPU-0a1b"} 40500
+DCGM_FI_DEV_FB_RESERVED{gpu="0", UUID="GPU-0a1b"} 500
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0", UUID="GPU-0a1b"} 0.5
+DCGM_FI_PROF_PCIE_TX_BYTES{gpu="0", UUID="GPU-0a1b"} 25000000000
+DCGM_FI_PROF_PCIE_RX_BYTES{gpu="0", UUID="GPU-0a1b"} 140737488355328
+"""
+
+
+def test_the_exporters_default_counters_give_the_memory_of_a_device_and_no_blank_values(tmp_path: Path) -> None:
+    run = run_of(tmp_path, DEFAULT_COUNTERS.encode(), "metrics.txt")
+    assert values(run, "device_clock_mhz", 0) == [1410.0]
+    assert values(run, "device_memory_temperature_c", 0) == []
+    assert values(run, "device_error_code", 0) == [79.0]
+    assert values(run, "pcie_sent_bytes_per_s", 0) == [25e9]
+    assert values(run, "pcie_received_bytes_per_s", 0) == []
+    total = measure(Profile(run), "device_counter_gib", counter="device_memory_total_bytes", device="0")
+    assert total.value == pytest.approx(81000 / 1024)  # 40,000 + 40,500 + 500 MiB
+
+
 SMALL = range_export()
 
 
