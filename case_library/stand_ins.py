@@ -84,4 +84,4 @@ def forget(*packages: str) -> None:
 
 
 def _inside(name: str, packages: Sequence[str]) -> bool:
-    return any(name == package or name.startswith(f"{package}.") for package in packages)
+    return name in packages or f"{name}.".startswith(tuple(f"{package}." for package in packages))

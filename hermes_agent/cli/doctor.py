@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -57,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 def installation() -> Iterator[Line]:
     """The program, the packages that it needs, and the extras."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     where = f"{platform.python_implementation()} {platform.python_version()}, {platform.system()} {platform.machine()}"
     yield Line("program", DISTRIBUTION, "ok", f"{VERSION}, {Path(__file__).resolve().parents[2]}")
     yield Line("program", "Python", "ok", where)
@@ -150,6 +151,8 @@ def _package(name: str) -> Line:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -53,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settle_streams()
         leave_at_once()
         gc.set_threshold(GARBAGE_SEARCH_EVERY)
-    return _run(build_parser().parse_args(argv))
+    words = sys.argv[1:] if argv is None else argv
+    return _run(build_parser(named_command(words)).parse_args(words))
 
 
 def foreign_packages(names: Sequence[str] = PACKAGES, home: Path = HOME) -> str:
@@ -103,8 +104,14 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.INTERNAL
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with all subcommands."""
+def named_command(words: Sequence[str]) -> str:
+    """Return the command that the words begin with, after ``--debug``; "" where help or an error may list all."""
+    first = next((word for word in words if word != "--debug"), "")
+    return first if first in COMMANDS else ""
+
+
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """Return the parser with all subcommands, or with one alone: the modules of the others are not imported."""
     from hermes_agent.cli.arguments import add_commands
     from hermes_agent.cli.command_parser import CommandParser
 
@@ -117,7 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
     parser.add_argument("--version", action="version", version=f"hermes-dx {VERSION}")
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=CommandParser)
-    add_commands(subcommands, "hermes_agent.cli", COMMANDS, "run")
+    add_commands(subcommands, "hermes_agent.cli", (only,) if only else COMMANDS, "run")
     return parser
 
 

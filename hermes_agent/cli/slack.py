@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 from collections.abc import Sequence
@@ -120,6 +119,8 @@ def _watched(alerts: Sequence[str], chosen: Settings) -> tuple[Watched, ...]:
 
 
 def _serve(args: argparse.Namespace, chosen: Settings, found: Credentials, watched: Sequence[Watched]) -> int:
+    import asyncio
+
     from hermes_agent.bot.access import Access
     from hermes_agent.bot.core import Limits, Parts
     from hermes_agent.bot.desk import Desk

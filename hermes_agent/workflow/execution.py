@@ -89,8 +89,12 @@ def _result(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, o
 
 WITH_LANGGRAPH = ("graph", "investigation", "runner")  # modules that import it
 
-# The clients of two services, the one that they send with, and the old form of records.
-NEVER_CALLED = ("langsmith", "langgraph_sdk", "requests", "pydantic.v1")
+# The clients of two services, the one that they send with, the old form of records, and streams of events that a
+# caller of LangChain may ask for in place of ``stream``.
+NEVER_CALLED = (
+    *("langsmith", "langgraph_sdk", "requests", "pydantic.v1"),
+    *("langgraph.stream", "langchain_core.tracers.event_stream", "langchain_core.tracers.log_stream"),
+)
 
 # What LangGraph asks of LangSmith in every run: whether the run is traced, which it never is.
 UNTRACED: Functions = {

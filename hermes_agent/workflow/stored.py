@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -74,8 +75,9 @@ def _digest(path: Path, cache_dir: Path | None) -> str:
         return str(error)
 
 
+@cache
 def code_fingerprint() -> str:
-    """Changes whenever a file of the analysis, its tables or the cases changes."""
+    """Return what changes whenever a file of the analysis, its tables or the cases does, as of the first call."""
     seen = hashlib.blake2b(digest_size=16)
     for package in CODE:
         root = Path(str(files(package)))

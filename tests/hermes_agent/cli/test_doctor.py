@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def named(lines: list[Line], section: str) -> dict[str, Line]:
 def test_the_packages_and_extras_are_those_of_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     requires = ["numpy>=2", "no-such-package>=1; python_version > '3'", "dask[distributed]<3; extra == 'scale'"]
     requires += ["no-such-bolt; extra == 'slack'", "mypy; extra == 'dev'"]
-    monkeypatch.setattr(doctor, "distribution", lambda _: type("Found", (), {"requires": requires}))
+    installed, own = metadata.distribution, type("Found", (), {"requires": requires})
+    monkeypatch.setattr(metadata, "distribution", lambda name: own if name == "hermes-dx" else installed(name))
     lines = list(installation())
     packages, extras = named(lines, "packages"), named(lines, "extras")
     assert {name: line.status for name, line in packages.items()} == {"numpy": "ok", "no-such-package": "missing"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.cli.main import COMMANDS
 from hermes_agent.demo.data import demo_run
 
 OURS = {"hermes_agent", "tools", "case_library", "prompts"}
@@ -57,6 +58,12 @@ code = main(sys.argv[1:])
 print("IMPORTED", *sys.modules, file=sys.stderr)
 sys.exit(code)
 """
+PRINT_HELP = """
+import sys
+from hermes_agent.cli.main import build_parser
+build_parser().format_help()
+print("IMPORTED", *sys.modules, file=sys.stderr)
+"""
 OPEN_CHAT = """
 import sys
 from hermes_agent.cli import chat
@@ -76,12 +83,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def imported(home: Path, program: str, *words: str) -> set[str]:
     """The top-level packages outside of the standard library that a program imports in a process of its own."""
+    packages = {name.partition(".")[0] for name in modules(home, program, *words)} - sys.stdlib_module_names
+    return {name for name in packages if not name.startswith("_")}
+
+
+def modules(home: Path, program: str, *words: str) -> set[str]:
+    """All modules that a program imports in a process of its own."""
     own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home, env=os.environ | own)
-    modules = done.stderr.rpartition("IMPORTED")[2].split()
-    packages = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
-    return {name for name in packages if not name.startswith("_")}
+    return set(done.stderr.rpartition("IMPORTED")[2].split())
 
 
 @pytest.mark.parametrize("command", ALLOWED)
@@ -92,6 +103,20 @@ def test_a_command_imports_no_more_than_it_needs(home: Path, command: str) -> No
 
     assert found - OURS - PRESENT <= ALLOWED[command]
     assert "hermes_agent" in found
+
+
+def test_help_imports_no_module_of_networks_or_of_installed_packages(home: Path) -> None:
+    found = modules(home, PRINT_HELP)
+
+    assert not found & {"asyncio", "ssl", "socket", "email", "importlib.metadata", "zipfile", "sqlite3"}
+    assert "hermes_agent.cli.slack" in found
+
+
+def test_a_command_imports_no_other_command(home: Path) -> None:
+    found = modules(home, RUN_COMMAND, "--debug", "show", "E1", str(demo_run()))
+
+    assert "hermes_agent.cli.show" in found
+    assert not {f"hermes_agent.cli.{name}" for name in COMMANDS} & found - {"hermes_agent.cli.show"}
 
 
 def test_the_chat_imports_the_screen_alone_before_it_is_shown(home: Path) -> None:

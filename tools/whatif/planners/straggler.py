@@ -18,7 +18,6 @@ from pydantic import Field
 
 from tools.errors import UsageError
 from tools.run.model import Run
-from tools.sources.straggler_analysis.reader import read_operations
 from tools.whatif.planners.record import Given, Milliseconds, Plan, Planned
 from tools.whatif.planners.straggler_graph import (
     COLLECTION,
@@ -106,6 +105,8 @@ def plan(given: Input) -> Planned:
 
 def plan_parquet(content: bytes) -> Planned:
     """Return the same from a Parquet table; raises InputError where it cannot be read."""
+    from tools.sources.straggler_analysis.reader import read_operations  # imports Parquet
+
     return analyse(step_table(read_operations(content)))
 
 
