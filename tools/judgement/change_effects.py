@@ -184,11 +184,12 @@ def _micro_batches(profile: Profile, asked: AskedChange) -> Effect | Refused:
     stages = pipeline(profile)
     if stages is None:
         return _no_pipeline(asked)
-    saved_ms = stages.bubble_ms * (1.0 - stages.micro_batches / asked.number)
+    saved_ms = stages.saved_ms(asked.number)
     rests_on = (
         f"the recorded bubble of {stages.count} stages with m = {stages.micro_batches:.3g} is "
-        f"{stages.bubble_ms:.4g} ms and shrinks like {GPIPE}; how much less efficient smaller micro-batches are was "
-        "not recorded, so the cautious view is no gain"
+        f"{stages.bubble_ms:.4g} ms and shrinks like {GPIPE}; half of the host's own time, "
+        f"{stages.table['host_ms'].min():.4g} ms per step, grows with m; how much less efficient smaller "
+        "micro-batches are was not recorded, so the cautious view is no gain"
     )
     # Kernels of a smaller micro-batch take more than their share of the time: cautiously as much as the bubble shrinks.
     change = tuple(

@@ -21,12 +21,16 @@ from tools.views.rank_profile import RankProfile
 
 LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
 BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
+HOST_THAT_GROWS = 0.5  # with the number of micro-batches, of the host's own time: the middle of none and all
 BEGINS_COMPUTING = 0.5  # a first stage computes at least this share of what the longest of them does
 
 
 @dataclass(frozen=True)
 class Stages:
-    """One chain of stages. ``table``: index rank, columns compute_ms and wait_ms (for neighbours), per step."""
+    """One chain of stages.
+
+    ``table``: index rank, columns compute_ms, wait_ms (for neighbours) and host_ms (nothing but host work), per step.
+    """
 
     count: int  # of stages, traced or not
     micro_batches: float
@@ -58,6 +62,18 @@ class Stages:
         behind = self.heaviest_ms - self.table["compute_ms"]
         return float((self.table["wait_ms"] - behind).clip(lower=0.0).mean())
 
+    def saved_ms(self, micro_batches: float) -> float:
+        """What as many micro-batches of the same batch save of a step; negative where they cost more than they save.
+
+        The bubble shrinks like (p - 1) / m (GPipe). The passes of a micro-batch run the same operators whatever its
+        size, so the host's own time that is left exposed grows with their number, except what is there once per step
+        (loader, update). How that divides is not recorded: half of it is taken to grow. It counts as on the stage with
+        least, because a stage that is through first has nothing to do at the end of the step.
+        """
+        more = micro_batches / max(self.micro_batches, 1.0) - 1.0
+        host_ms = float(self.table["host_ms"].min())
+        return self.bubble_ms * (1.0 - self.micro_batches / micro_batches) - HOST_THAT_GROWS * host_ms * more
+
 
 def expected_bubble(stages: int, micro_batches: float) -> float:
     """Idle share of a step with equal stages (GPipe, NeurIPS'19, section 2.3)."""
@@ -82,10 +98,15 @@ def pipeline(profile: Profile) -> Stages | None:
     if not chains or len(exchanging) % chains:
         return None
     rows = [
-        (view.breakdown["compute_ns"].mean(), partner_wait_ns(profile, view.rank.rank).mean()) for view in exchanging
+        (
+            view.breakdown["compute_ns"].mean(),
+            partner_wait_ns(profile, view.rank.rank).mean(),
+            view.breakdown["host_ns"].mean(),
+        )
+        for view in exchanging
     ]
     numbers = [view.rank.rank for view in exchanging]
-    stages = pd.DataFrame(np.array(rows) / 1e6, index=numbers, columns=["compute_ms", "wait_ms"])
+    stages = pd.DataFrame(np.array(rows) / 1e6, index=numbers, columns=["compute_ms", "wait_ms", "host_ms"])
     known = profile.run.layout.pipeline_parallel
     count = known if known and known > 1 else len(exchanging) // chains
     return Stages(count, min(exchanging.values()) / 2.0, stages)

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 Action: TypeAlias = Literal["keep", "swap", "recompute"]
 INFINITE = float("inf")
 ROUNDING = 1e-12
+NEGLIGIBLE_MS = 1e-12  # a femtosecond: a shorter pass counts as none in bounds, so that bytes per ms stay finite
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class _Search:
     def __init__(self, layers: Sequence[LayerCost], limits: StageLimits, totals: _Totals, largest_bytes: float) -> None:
         self.layers, self.limits = layers, limits
         self.order = [place for place in totals.order if layers[place].activation_bytes <= largest_bytes]
-        self.forward_ms = [layers[place].forward_ms for place in self.order]
+        self.forward_ms = [_counted_ms(layers[place]) for place in self.order]
         self.bytes = [layers[place].activation_bytes for place in self.order]
         self.behind = [*accumulate(reversed(self.bytes), initial=0.0)][::-1]
         self.base_ms = totals.compute_ms
@@ -177,7 +178,7 @@ class _Search:
         if demand > self.behind[place]:
             return INFINITE
         demand -= per_ms * time_ms - swapped  # what the link carries in the time that is spent anyhow
-        spare_ms = time_ms - self.base_ms - again_ms
+        spare_ms = max(0.0, time_ms - self.base_ms - again_ms)  # rounding may leave less than none
         for forward_ms, size in zip(self.forward_ms[place:], self.bytes[place:], strict=True):
             if demand <= 0:
                 break
@@ -242,6 +243,9 @@ class _Search:
 
 
 def _freed_per_ms(layer: LayerCost) -> tuple[float, float]:
-    if layer.forward_ms == 0:
-        return (INFINITE, layer.activation_bytes)
-    return (layer.activation_bytes / layer.forward_ms, layer.activation_bytes)
+    forward_ms = _counted_ms(layer)
+    return (layer.activation_bytes / forward_ms if forward_ms else INFINITE, layer.activation_bytes)
+
+
+def _counted_ms(layer: LayerCost) -> float:
+    return layer.forward_ms if layer.forward_ms > NEGLIGIBLE_MS else 0.0

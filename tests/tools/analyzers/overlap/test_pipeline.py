@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
 import pytest
 
 from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.judgement.verdict import unexplained_parts
-from tools.metrics.communication.pipeline import expected_bubble, pipeline
+from tools.metrics.communication.pipeline import Stages, expected_bubble, pipeline
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -86,6 +87,14 @@ def test_pipelines_side_by_side_are_not_one_long_one() -> None:
     stages = pipeline(profile_of(*chain(0, 4), *chain(2, 4)))
     assert stages is not None
     assert (stages.count, stages.micro_batches, len(stages.table)) == (2, 4.0, 4)
+
+
+def test_more_micro_batches_save_bubble_and_cost_host_time() -> None:
+    table = pd.DataFrame({"compute_ms": [50.0, 50.0], "wait_ms": [50.0, 50.0], "host_ms": [2.0, 7.0]}, index=[0, 1])
+    stages = Stages(2, 1.0, table)
+    assert stages.saved_ms(8) == pytest.approx(50 * (1 - 1 / 8) - 0.5 * 2.0 * 7)
+    assert stages.saved_ms(1) == 0
+    assert stages.saved_ms(64) < 0  # the host's time for 63 more of them is more than the bubble
 
 
 def test_few_micro_batches_are_a_bubble() -> None:
