@@ -27,7 +27,7 @@ OF_COLLECTIVES = ("flight_recorder", "ras", "inspector_arrival", "inspector_band
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
     "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
-    "figures of the whole recording."
+    "figures of the whole recording; nothing shows that training steps look like it."
 )
 
 
@@ -254,7 +254,7 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         said.append(_cost(profile, sure[0], "With more confidence: ", marked))
     if unexplained and not sure and _share(profile, ranking.unexplained[0]).value > top.impact_pct:
         return [*unexplained, *said]
-    if not sure and _lead_is_larger(profile, ranking, top):
+    if not sure and _lead_is_larger(profile, ranking, top, marked):
         also = _cost(profile, top, f"Also found{_doubt(top, enough)}: ", marked)
         return [_only_leads(ranking, takes, step), also, *unexplained]
     return [*said, *unexplained]
@@ -264,11 +264,15 @@ def _doubt(ranked: RankedCause, enough: float) -> str:
     return "" if ranked.finding.confidence >= enough else " (low confidence)"
 
 
-def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause) -> bool:
-    """Return whether the first lead outweighs the cause; one of unknown size does where the cause is only noted."""
+def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause, marked: bool) -> bool:
+    """Return whether the first lead outweighs the cause; one of unknown size does where the cause is only noted.
+
+    Without steps no cause is well supported, so one that accounts for most of the lead is named first.
+    """
+    limits = profile.thresholds
     for lead in ranking.leads[:1]:
-        least_pct = lead.impact_pct or profile.thresholds["cause_share_pct"]
-        return top.impact_pct < least_pct
+        least_pct = lead.impact_pct or limits["cause_share_pct"]
+        return top.impact_pct < least_pct * (1.0 if marked else limits["explained_part_pct"] / 100.0)
     return False
 
 
@@ -287,7 +291,7 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
     """The cost of a cause, of the mean step that its figure is of."""
     finding = ranked.finding
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
-    of = "each {1} step" if marked else "the {1} recording, start-up included"
+    of = "each {1} step" if marked else "the recorded {1}"
     if profile.series is not None and ranked.step_ms == profile.series.mean_ms:
         of = f"each {{1}} step {untouched(profile)}"
         step = measure(profile, "series_step_ms", statistic="mean")

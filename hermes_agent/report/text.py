@@ -170,7 +170,7 @@ class _Page:
         causes = list(enumerate(self.diagnosis.causes, start=1))
         if not causes:
             return ""
-        lines = [self._columns(self._heading("Causes, largest saving first"), "saves", "of step")]
+        lines = [self._columns(self._heading("Causes, largest saving first"), "saves", self._share)]
         for place, cause in causes[: room.causes]:
             lines += [self._cause_line(place, cause), self._wrap(cause.claim, INDENT)]
             if where := cause.where:
@@ -187,7 +187,7 @@ class _Page:
         shown = self.diagnosis.leads[: room.leads]
         if not shown:
             return ""
-        lines = [self._columns(self._heading("Leads: seen, not explained"), "costs", "of step")]
+        lines = [self._columns(self._heading("Leads: seen, not explained"), "costs", self._share)]
         for lead in shown:
             known = lead.impact_ms_per_step > 0.0
             figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %") if known else ("unknown", "")
@@ -220,6 +220,15 @@ class _Page:
         right = "".join(cell.rjust(10) for cell in cells)
         return text.ljust(min(self.width, 80) - len(right)) + right
 
+    @property
+    def _marked(self) -> bool:
+        """Whether steps were found; else the whole recording counts as one."""
+        return self.diagnosis.run.step_origin != "window"
+
+    @property
+    def _share(self) -> str:
+        return "of step" if self._marked else "of all"
+
     def _fix(self, cause: CauseRecord) -> list[str]:
         """The first change that is advised for the cause, with the predicted gain."""
         own = [each for each in self.diagnosis.advice if (each.for_, each.mechanism) == (cause.cause, cause.mechanism)]
@@ -231,7 +240,8 @@ class _Page:
             low, high = item.interval
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
             alone = ", with this alone" if cause.shared_with else ""  # its saving above leaves out what others save too
-            gain = f" Predicted step{alone}: {written(item.predicted_step_ms, 'ms')}, {faster}."
+            whole = "step" if self._marked else "time of the recording"
+            gain = f" Predicted {whole}{alone}: {written(item.predicted_step_ms, 'ms')}, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
         return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]
 

@@ -1,4 +1,4 @@
-"""Unprofiled steps that speak against a finding from a few profiled ones."""
+"""What speaks against a finding from a few profiled steps: unprofiled ones, or that no steps are marked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tools.analyzers.support.figures import measured, saving
 from tools.findings import Finding, Sentence
+from tools.judgement.ranked_cause import steps_marked
 from tools.metrics.registry import measure
 from tools.views.coarse import own_ms
 from tools.views.profile import Profile
@@ -20,9 +21,20 @@ DOUBTED = 0.4  # a chance of the profiled steps is a hypothesis at most
 
 
 def doubted(profile: Profile, finding: Finding) -> Finding:
-    """The finding, with less confidence where the ranks' own times or data waits of unprofiled steps contradict it."""
+    """The finding, with less confidence where unprofiled steps contradict it or no step shows that its cost lasts.
+
+    A recording without steps may be all start-up: what it shows of its own time is a hypothesis on the training.
+    """
     if not profile.traced:
         return finding
+    weighed = _series_doubted(profile, finding)
+    of_series = weighed.saving is not None and profile.series is not None
+    if steps_marked(profile.run) or of_series:
+        return weighed
+    return replace(weighed, confidence=round(weighed.confidence * profile.thresholds["unmarked_confidence"], 3))
+
+
+def _series_doubted(profile: Profile, finding: Finding) -> Finding:
     if finding.family == "io" and finding.change:
         return _data_doubted(profile, finding)
     if finding.cause not in OF_ONE_RANK or not finding.ranks or len(finding.ranks) == len(profile.ranks):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.findings import Sentence
 from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
-from tools.judgement.verdict import MARKED_STEPS, Judgement, device_work_missing, part_pct
+from tools.judgement.verdict import MARKS, Judgement, device_work_missing, part_pct
 from tools.metrics.registry import measure
 from tools.views.call_costs import costly_calls
 from tools.views.profile import Profile
@@ -56,10 +56,10 @@ def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
     missing = [] if known else [OPERATORS]
     observed = profile.host_records is not None and profile.host_records.sampled_s(rank) > 0.0
     missing += [] if profile.run.has_device or observed else [HOST]
-    missing += ["the recording outside of the steps"] if judged.needs == MARKED_STEPS else []
+    missing += ["the recording outside of the steps"] if judged.needs in MARKS else []
     text = f"Computation fills {{0}} of a step of rank {rank}, and nothing in it stands out."
     said = f"{text} Not observed: {' and '.join(missing)}." if missing else text
     candidates, decide_by = candidates_of(profile, "compute" if known else "unknown_operators", rank)
-    decide_by = judged.needs if judged.needs == MARKED_STEPS else decide_by
+    decide_by = judged.needs if judged.needs in MARKS else decide_by
     place = Place("compute", (rank,), EVERY_STEP)
     return Lead(place, 0.0, 0.0, Sentence(said, (share,)), candidates, decide_by)

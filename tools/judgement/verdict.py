@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.findings import Check
-from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
+from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.collective_records import RasRecords
 from tools.run.events import EventKind
-from tools.views.coarse import WHOLE_FILES, by_torch, capture_of
+from tools.views.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
 from tools.views.collective_counts import failed, lost
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -150,6 +150,7 @@ UNSEEN_HOST = (
 HOST_RECORDS = "some steps with `hermes_agent.monitor`, which records the wait for a core"
 MORE_SAMPLES = "a longer run under the monitor: it took no sample of the processes in steps without a profiler"
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
+MARKS = (MARKED_STEPS, WHOLE_EXPORT)  # what is needed where no steps are marked
 
 
 @dataclass(frozen=True)
@@ -175,17 +176,15 @@ def judge_steps(
     """The verdict on the steps of a trace: causes that are ranked already, and parts that none of them explains."""
     limits = profile.thresholds
     if why := device_work_missing(profile):
-        by_nsys = any(each.format == "nsys" for each in profile.run.sources)
-        return Judgement("inconclusive", why, WHOLE_EXPORT if by_nsys else WHOLE_TRACE)
+        return Judgement("inconclusive", why, WHOLE_EXPORT if by_nsight(profile) else WHOLE_TRACE)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
-    lasting = [each for each in firm if lasting_pct(profile, each) >= limits["cause_share_pct"]]
-    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in lasting):
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in firm):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
-    if firm and not lasting:
-        why = "no steps are marked, and the largest cost is in the start-up of the recording"
-        return Judgement("inconclusive", why, MARKED_STEPS)
+    if not steps_marked(profile.run) and _large_if_steps_are_alike(profile, large):
+        why = "no steps are marked, so nothing shows that training steps look like the recorded time"
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if sure and not firm:
         why = "the recorded steps differ so much in length that what a change would save is within noise"
         return Judgement("inconclusive", why, MORE_STEPS)
@@ -199,6 +198,13 @@ def judge_steps(
     if any(each.impact_pct >= limits["cause_share_pct"] for each in open_places):
         return Judgement("inconclusive", "a rank is late, and what delays it was not recorded", HOST_RECORDS)
     return _without_cause(profile, causes, checks, unexplained)
+
+
+def _large_if_steps_are_alike(profile: Profile, causes: Sequence[RankedCause]) -> bool:
+    """Whether a cause would save a noticeable share, if every step of the training were like an unmarked recording."""
+    limits = profile.thresholds
+    least = limits["cause_share_pct"] * limits["unmarked_confidence"]
+    return any(_expected_pct(each) >= least for each in causes)
 
 
 def _without_cause(
@@ -398,7 +404,7 @@ def _host_observed(profile: Profile) -> bool:
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
     """Return what to record: marks for the steps, else what the largest open part needs, else the first open check."""
     if not steps_marked(profile.run):
-        return MARKED_STEPS
+        return WHOLE_EXPORT if by_nsight(profile) else MARKED_STEPS
     parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]
     if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
         return by_torch(profile, NEEDED[parts[0]])

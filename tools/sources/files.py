@@ -24,7 +24,7 @@ from tools.sources.workers import Lost, LostProcessError, answered
 
 SUFFIX = ".run"
 KILLED = "the process that read it was killed; is there enough memory?"
-READER_VERSION = 8  # raise it whenever the reader gives other events for the same file
+READER_VERSION = 9  # raise it whenever the reader gives other events for the same file
 
 
 def packed(trace: TraceFile) -> Iterator[memoryview]:

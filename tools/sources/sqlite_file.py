@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from tools.errors import InputError
 from tools.sources.plain_files import open_plain
 
 MAGIC = b"SQLite format 3\x00"
-MOST_SECONDS = 300.0  # for all of one file
+MOST_SECONDS = 300.0  # of a processor, for all of one file
 MOST_VALUE_BYTES = 16 << 20  # of one text; a row of a profiler has some hundred
 MOST_ROWS = 1 << 27
 HEADER_BYTES = 100
@@ -81,6 +82,42 @@ class Database:
                 f"SELECT {', '.join(wanted)} FROM {_quoted(table)}" + (f" WHERE {where}" if where else "")
             )
 
+    def row_count(self, table: str) -> int:
+        """About how many rows a table has, from its first and last row number, without reading it; 0 without one."""
+        first, last = self._end_row(table, "MIN"), self._end_row(table, "MAX")
+        return 0 if first is None or last is None else last - first + 1
+
+    def spaced(self, table: str, column: str, count: int) -> list[int]:
+        """The whole numbers of a column in up to ``count`` rows at equal distances."""
+        first, last = self._end_row(table, "MIN"), self._end_row(table, "MAX")
+        if first is None or last is None or not self.has(table, column):
+            return []
+        query = f"SELECT {_quoted(column)} FROM {_quoted(table)} WHERE rowid >= {{}} LIMIT 1"
+        places = sorted({first + (last - first) * at // max(count - 1, 1) for at in range(count)})
+        found = (row[0] for place in places for row in self._rows(query.format(place)))
+        return [each for each in found if isinstance(each, int)]
+
+    def aggregates(self, table: str, *expressions: str, where: str = "") -> tuple[object, ...]:
+        """The only row of a query of aggregates over a table; the caller writes the expressions, not the file."""
+        (row,) = self._rows(
+            f"SELECT {', '.join(expressions)} FROM {_quoted(table)}" + (f" WHERE {where}" if where else "")
+        )
+        return row
+
+    def different(self, table: str, column: str, most: int) -> list[int]:
+        """The different whole numbers of a column, ascending, at most so many."""
+        if not self.has(table, column):
+            return []
+        name = _quoted(column)
+        rows = self._rows(f"SELECT DISTINCT {name} FROM {_quoted(table)} LIMIT {most}")
+        return sorted(row[0] for row in rows if isinstance(row[0], int))
+
+    def _end_row(self, table: str, which: str) -> int | None:
+        if table not in self.columns:
+            return None
+        row = self._rows(f"SELECT {which}(rowid) FROM {_quoted(table)}")[0][0]
+        return row if isinstance(row, int) else None
+
     def _columns(self, table: str) -> tuple[str, ...]:
         return tuple(str(row[1]) for row in self._rows(f"PRAGMA table_info({_quoted(table)})"))
 
@@ -107,15 +144,15 @@ def open_database(path: Path) -> Iterator[Database]:
         raise InputError(f"{path}: is no SQLite file")
     _refuse_cut(path)
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-    begun = time.monotonic()
+    begun = time.thread_time()
     try:
         connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     except sqlite3.Error as error:
         raise InputError(f"{path}: cannot be opened as SQLite ({error})") from error
     try:
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
-        connection.set_progress_handler(lambda: time.monotonic() - begun > MOST_SECONDS, STEPS)
+        connection.set_progress_handler(lambda: time.thread_time() - begun > MOST_SECONDS, STEPS)
         connection.execute("PRAGMA trusted_schema = OFF")
         yield Database(path, connection)
     except sqlite3.Error as error:
@@ -126,7 +163,7 @@ def open_database(path: Path) -> Iterator[Database]:
 
 def _unreadable(path: Path, error: Exception) -> InputError:
     if str(error) == INTERRUPTED:
-        return InputError(f"{path}: reading it takes longer than {MOST_SECONDS:g} s; record fewer steps")
+        return InputError(f"{path}: reading it takes longer than {MOST_SECONDS:g} s of a processor; record fewer steps")
     return InputError(f"{path}: cannot be read as SQLite ({error}); copy or export it again")
 
 

@@ -62,10 +62,14 @@ def capture_of(profile: Profile) -> str:
 TORCH_OPTION = re.compile(r"(?:with_stack|record_shapes|profile_memory|enable_cuda_sync_events)=True")
 
 
+def by_nsight(profile: Profile) -> bool:
+    """Whether some of the traces are of Nsight Systems."""
+    return any(each.format == "nsys" for each in profile.run.sources)
+
+
 def by_torch(profile: Profile, advice: str) -> str:
     """The advice; where the traces are of Nsight Systems, with the profiler named whose options it holds."""
-    by_nsys = any(each.format == "nsys" for each in profile.run.sources)
-    if not by_nsys or not TORCH_OPTION.search(advice):
+    if not by_nsight(profile) or not TORCH_OPTION.search(advice):
         return advice
     same = advice.startswith("the same steps")
     return f"a PyTorch profiler trace of {advice}" if same else f"{advice} (options of the PyTorch profiler)"

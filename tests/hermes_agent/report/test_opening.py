@@ -132,7 +132,9 @@ def test_an_unmarked_recording_is_not_called_a_step() -> None:
     run = run_of(launching((5000.0,)))
     profile = Profile(replace(run, ranks=tuple(replace(rank, step_origin="window") for rank in run.ranks)))
     diagnosis = diagnosed(profile)
-    assert " recording, start-up included (" in diagnosis.headline
+    assert diagnosis.verdict == "inconclusive"
+    assert "(low confidence): " in diagnosis.headline
+    assert " of the recorded " in diagnosis.headline
     assert "step" not in diagnosis.headline
     assert any(sentence.startswith("No steps are marked") for sentence in diagnosis.answer)
     assert "Fixing this would cut the whole recording to" in diagnosis.advice[0].text

@@ -111,21 +111,19 @@ def recording() -> RankBuilder:
     return rank
 
 
-def test_start_up_alone_makes_no_problem_of_an_unmarked_recording() -> None:
-    checks: list[Check] = [found("cpu.made_up", host_work(100, 4900))]
-    assert rank_causes(profile_of(recording()), checks).verdict == "problem"
-    result = rank_causes(unmarked(recording()), checks)
-    assert result.causes[0].impact_pct == pytest.approx(48, abs=0.5)
-    assert (result.verdict, result.needs) == ("inconclusive", MARKED_STEPS)
-    assert "start-up" in result.why
-
-
-def test_a_cause_that_lasts_beyond_the_start_up_is_a_problem_even_without_marks() -> None:
+def test_no_cause_makes_a_problem_of_an_unmarked_recording() -> None:
+    """Neither one of its start-up nor one that lasts, which may be all start-up as well."""
+    start = host_work(100, 4900)
     spans = np.array([[to_ns(5000 + n * 500), to_ns(5200 + n * 500)] for n in range(10)], dtype=np.int64)
-    finding = Finding("garbage_collection", Sentence("made up"), 0.9, change=(Scale(0, 0, spans),))
-    result = rank_causes(unmarked(recording()), [found("cpu.made_up", finding)])
-    assert result.causes[0].impact_pct == pytest.approx(20, abs=0.5)
-    assert result.verdict == "problem"
+    lasting = Finding("garbage_collection", Sentence("made up"), 0.9, change=(Scale(0, 0, spans),))
+    for finding, share in ((start, 48), (lasting, 20)):
+        checks: list[Check] = [found("cpu.made_up", finding)]
+        assert rank_causes(profile_of(recording()), checks).verdict == "problem"
+        result = rank_causes(unmarked(recording()), checks)
+        assert result.causes[0].impact_pct == pytest.approx(share, abs=0.5)
+        assert result.causes[0].finding.confidence == pytest.approx(0.49 * finding.confidence, abs=0.001)
+        assert (result.verdict, result.needs) == ("inconclusive", MARKED_STEPS)
+        assert "no steps are marked" in result.why
 
 
 def empty() -> RankBuilder:

@@ -16,6 +16,7 @@ from tools.sources.nsys.pieces import Numbers, Piece, pieces
 from tools.sources.nsys.rank_rows import RankRows, process_of
 from tools.sources.nsys.recognise import KERNELS
 from tools.sources.nsys.session import Strings
+from tools.sources.nsys.window import Window
 from tools.sources.sqlite_file import ABSENT, Database
 
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -26,7 +27,7 @@ WORK = (KERNELS, GRAPHS, COPIES, FILLS)
 COMMON = ["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "contextId"]
 NEEDED = ("start", "end", "deviceId", "streamId")
 MOST_PROCESSES = 1024
-MOST_EVENTS = 40_000_000  # some 200 bytes of memory each
+MOST_EVENTS = 20_000_000  # some 350 bytes of memory each; the size of a window is an estimate
 LARGEST_GRID = 2.0**62
 NO_PROCESS = process_of(np.array([ABSENT])).item()
 
@@ -42,6 +43,12 @@ class Ranks:
     counts: dict[str, int] = field(default_factory=dict)
     read: int = 0  # rows of all tables
     most: int = MOST_EVENTS
+    window: Window | None = None  # None: all of the recording is read
+
+    @property
+    def where(self) -> str:
+        """The condition on the rows that are read; "" for all."""
+        return "" if self.window is None else self.window.where
 
     def count(self, table: str, rows: int) -> None:
         """Note that rows were read; InputError where memory would not hold them all."""
@@ -101,7 +108,7 @@ def _each(database: Database, ranks: Ranks, table: str, names: list[str], take: 
             "export the report again with a released version of nsys"
         )
     ranks.counts[table] = 0
-    for columns in pieces(database, table, [*COMMON, *names]):
+    for columns in pieces(database, table, [*COMMON, *names], where=ranks.where):
         ranks.counts[table] += len(columns)
         ranks.count(table, len(columns))
         process = process_of(columns["globalPid"])

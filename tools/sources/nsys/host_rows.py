@@ -116,7 +116,10 @@ def _named(
 ) -> None:
     """Calls whose name is a number of a text."""
     columns = ["start", "end", "correlationId", "nameId", "globalTid"]
-    for piece in pieces(database, table, columns):
+    if table == SYSTEM_CALLS and ranks.window is not None:
+        counts.dropped += database.row_count(table)
+        return
+    for piece in pieces(database, table, columns, where=ranks.where):
         if table == SYSTEM_CALLS and not ranks.holds(len(piece)):
             counts.dropped += len(piece)
             continue
@@ -147,8 +150,10 @@ def _ranges(database: Database, strings: Strings, ranks: Ranks, counts: HostCoun
     unpopped = {process: _Unpopped() for process in ranks.by_process}
     columns = ["start", "end", "eventType", "textId", "domainId", "globalTid"]
     wanted = f"eventType IN ({MARK}, {PUSH_POP}, {START_END}, {EXTENDED_PUSH_POP})"
-    where = wanted if database.has(RANGES, "eventType") else ""
-    for piece in pieces(database, RANGES, columns, "text", where):
+    where = [wanted] if database.has(RANGES, "eventType") else []
+    if ranks.window is not None:
+        where += [ranks.where, f'("end" IS NULL OR "end" < {ranks.window.latest_end_ns} OR "end" = {last})']
+    for piece in pieces(database, RANGES, columns, "text", " AND ".join(where)):
         ranks.count(RANGES, len(piece))
         words = _texts(piece, strings)
         for process, at in _by_process(ranks, counts, RANGES, piece["globalTid"]):
@@ -177,8 +182,10 @@ def _texts(piece: Piece, strings: Strings) -> list[str]:
 
 def _last_end(database: Database) -> int:
     """The end of the range that ends last: of ranges that were never popped it is the end of the recording."""
-    ends = (int(piece["end"].max()) for piece in pieces(database, RANGES, ["end"]))
-    return max(ends, default=ABSENT)
+    if not database.has(RANGES, "end"):
+        return ABSENT
+    (last,) = database.aggregates(RANGES, 'MAX("end")')
+    return last if isinstance(last, int) else ABSENT
 
 
 def _domains(database: Database, strings: Strings) -> dict[tuple[int, int], str]:

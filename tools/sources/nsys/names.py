@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tools.run.kinds import EventKind
 
@@ -14,6 +15,9 @@ OPERATOR_DETAILS = re.compile(r", (?:stashed )?(?:seq|op_id|sizes|input_op_ids) 
 SEQUENCE = re.compile(r", seq = (\d{1,18})(?:,|\Z)")
 SIZES = re.compile(r", sizes = (\[.*?\])(?:, input_op_ids = |\Z)")
 LONGEST_SIZES = 4096
+OPERATOR_ID, OPERATOR_SEQUENCE = ", op_id = ", ", seq = "
+LONGEST_SEQUENCE = 18  # digits, as in SEQUENCE
+MOST_KEPT = 1 << 14  # different operators
 PROGRAM_RANGE = re.compile(r"(?i)[^\w:]|step|iter|batch|epoch|train|eval|forward|backward|optim|loader|loss")
 # Domains in which libraries mark their own calls: no steps and no phases of the program.
 LIBRARY_DOMAIN = re.compile(
@@ -54,6 +58,23 @@ def copy_name(direction: int, source: int, target: int) -> str:
 
 def range_of(text: str, domain: str = "") -> Range:
     """What a range stands for: an operator of PyTorch, a call of a library, or a mark that the program set."""
+    head, found, number = text.rpartition(OPERATOR_ID)
+    if not found or not number.isdecimal():
+        return _range_of(text, domain)
+    name, found, sequence = head.rpartition(OPERATOR_SEQUENCE)
+    if not found or not sequence.isdecimal() or len(sequence) > LONGEST_SEQUENCE:
+        return _numbered(head, domain)
+    operator = _numbered(f"{name}{OPERATOR_SEQUENCE}0", domain)
+    return operator if operator.sequence < 0 else replace(operator, sequence=int(sequence))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _numbered(head: str, domain: str) -> Range:
+    """The range of a text that ends with the number of an operator: texts differ in it, and what they stand for not."""
+    return _range_of(f"{head}{OPERATOR_ID}0", domain)
+
+
+def _range_of(text: str, domain: str) -> Range:
     if LIBRARY_DOMAIN.match(domain):
         return Range(EventKind.OPERATOR, text)
     found = OPERATOR_DETAILS.search(text)

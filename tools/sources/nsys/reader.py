@@ -13,12 +13,13 @@ from tools.errors import InputError
 from tools.sources.decompress import GZIP_MAGIC, Expansion, Readable
 from tools.sources.formats import Heard
 from tools.sources.kineto.table import assemble
-from tools.sources.nsys.device_rows import GRAPHS, Ranks, read_device_work
+from tools.sources.nsys.device_rows import GRAPHS, SYNCS, WORK, Ranks, read_device_work
 from tools.sources.nsys.host_rows import HostCounts, read_host_events
 from tools.sources.nsys.rank_rows import RankRows
 from tools.sources.nsys.recognise import CALLS, RANGES, is_export
 from tools.sources.nsys.session import Session, Strings, read_devices, read_session
 from tools.sources.nsys.source import NSYS
+from tools.sources.nsys.window import kernel_totals, steady_window
 from tools.sources.options import LoadOptions
 from tools.sources.sqlite_file import Database, open_database
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
@@ -66,7 +67,8 @@ def _read(
 ) -> TraceFile:
     if not is_export(database):
         raise InputError(f"{path}: is SQLite but no Nsight Systems export: it lacks the tables of one")
-    strings, ranks = Strings(database), Ranks()
+    window = steady_window(database, (*WORK, SYNCS, CALLS, RANGES), options.limits.events)
+    strings, ranks = Strings(database), Ranks(window=window)
     read_device_work(database, strings, ranks)
     if not any(ranks.counts.values()):
         raise InputError(f"{path}: holds no device work: no kernel, copy or fill was recorded; {ADVICE}")
@@ -75,7 +77,7 @@ def _read(
     counts = read_host_events(database, strings, ranks)
     session = read_session(database)
     place = path if isinstance(path, Path) else Path(path.name)
-    note = _note(session, ranks, counts)
+    note = "; ".join([*_window_note(database, ranks), *_note(session, ranks, counts)])
     traces: list[TraceFile] = []
     for process, rows in sorted(ranks.by_process.items(), key=lambda each: (each[1].main_device, each[0])):
         assembled = assemble(rows.columns, options.limits.span_days)
@@ -87,7 +89,7 @@ def _read(
             origin_ns=assembled.origin_ns + (session.origin_unix_ns or 0),
             epoch=session.origin_unix_ns is not None,
             metadata=TraceMetadata(devices=devices, plain=session.facts, host=session.host),
-            status="partial" if ranks.counts.get(GRAPHS) else "complete",
+            status="partial" if ranks.counts.get(GRAPHS) or ranks.window else "complete",
             note="; ".join(text for text in ("" if traces else note, _left_out(assembled.excluded)) if text),
             bytes=size,
             events=rows.columns.seen,
@@ -110,7 +112,18 @@ def _left_out(excluded: Counter[str]) -> str:
     )
 
 
-def _note(session: Session, ranks: Ranks, counts: HostCounts) -> str:
+def _window_note(database: Database, ranks: Ranks) -> list[str]:
+    """What part of a large export was read, and what kernels sum up to in all of it."""
+    if ranks.window is None:
+        return []
+    totals = [
+        f"{each.count:,} kernels run {each.time_ns / 1e9:.6f} s on device {each.device}"
+        for each in kernel_totals(database)
+    ]
+    return [ranks.window.note, *([f"in all of it {', '.join(totals)}"] if totals else [])]
+
+
+def _note(session: Session, ranks: Ranks, counts: HostCounts) -> list[str]:
     """What the export does not hold, and what was assumed."""
     found = [session.note] if session.note else []
     if ranks.unnamed:
@@ -132,4 +145,4 @@ def _note(session: Session, ranks: Ranks, counts: HostCounts) -> str:
         found.append(f"{counts.dropped} calls of the operating system were left out: the export is too large")
     if counts.elsewhere:
         found.append(f"{counts.elsewhere} events of processes without device work were left out")
-    return "; ".join(found)
+    return found

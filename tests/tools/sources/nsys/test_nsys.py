@@ -301,7 +301,9 @@ def test_an_export_that_takes_too_long_is_refused_with_the_limit(
     monkeypatch.setattr(sqlite_file, "STEPS", 1)
     monkeypatch.setattr(sqlite_file, "MOST_SECONDS", 0.0)
     with (
-        pytest.raises(InputError, match=r"a\.sqlite: reading it takes longer than 0 s; record fewer steps"),
+        pytest.raises(
+            InputError, match=r"a\.sqlite: reading it takes longer than 0 s of a processor; record fewer steps"
+        ),
         open_database(path) as database,
     ):
         database.table("StringIds", "id")
