@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from tools.run.events import DETAIL_COLUMNS, Details, EventTable, empty_table
 MAGIC = b"HERMES-RUN\x00\x01\x00\x00\x00\x00"
 ALIGNMENT = 64
 DTYPES = ("int8", "int16", "int32", "int64", "float64", "uint8")
+NO_FRAMES: Mapping[str, pd.DataFrame] = MappingProxyType({})
 PREFIX_BYTES = len(MAGIC) + 12
 
 
@@ -43,9 +45,12 @@ class DamagedError(Exception):
     """The bytes are not what was packed."""
 
 
-def pack(table: EventTable, version: int, key: str, about: bytes) -> Iterator[memoryview]:
-    """The table as buffers to be written one after the other; ``about`` is JSON."""
-    return pack_frames({"frame": table.frame, "tracks": table.tracks, **vars(table.details)}, version, key, about)
+def pack(
+    table: EventTable, version: int, key: str, about: bytes, more: Mapping[str, pd.DataFrame] = NO_FRAMES
+) -> Iterator[memoryview]:
+    """The table, and ``more`` by name, as buffers to be written one after the other; ``about`` is JSON."""
+    frames = {"frame": table.frame, "tracks": table.tracks, **vars(table.details), **more}
+    return pack_frames(frames, version, key, about)
 
 
 def pack_frames(frames: Mapping[str, pd.DataFrame], version: int, key: str, about: bytes) -> Iterator[memoryview]:

@@ -15,7 +15,8 @@ import msgspec
 
 from tools.errors import InputError
 from tools.leftovers import PARTIAL, write_whole
-from tools.run.packing import DamagedError, PackedHeader, pack, read_header, unpack
+from tools.run.counters import SAMPLE_COLUMNS
+from tools.run.packing import DamagedError, PackedHeader, pack, read_header, unpack, unpack_frames
 from tools.sources.digest import digest
 from tools.sources.options import Limits, LoadOptions, Progress, Silent
 from tools.sources.registry import trace_format
@@ -23,13 +24,15 @@ from tools.sources.trace_file import TraceFacts, TraceFile
 from tools.sources.workers import Lost, LostProcessError, answered
 
 SUFFIX = ".run"
+SAMPLES, REPEATED = "samples", ("host", "part", "counter")  # their texts are few
 KILLED = "the process that read it was killed; is there enough memory?"
 READER_VERSION = 9  # raise it whenever the reader gives other events for the same file
 
 
 def packed(trace: TraceFile) -> Iterator[memoryview]:
     """The trace as buffers to be written one after the other."""
-    return pack(trace.table, READER_VERSION, trace.digest, msgspec.json.encode(trace.facts))
+    more = {} if trace.samples is None else {SAMPLES: trace.samples.astype(dict.fromkeys(REPEATED, "category"))}
+    return pack(trace.table, READER_VERSION, trace.digest, msgspec.json.encode(trace.facts), more)
 
 
 def _unpacked(path: Path, data: memoryview, header: PackedHeader) -> TraceFile:
@@ -37,7 +40,14 @@ def _unpacked(path: Path, data: memoryview, header: PackedHeader) -> TraceFile:
         facts = msgspec.json.decode(header.about, type=TraceFacts)
     except msgspec.DecodeError as error:
         raise DamagedError(str(error)) from error
-    return TraceFile(path, header.key, unpack(data, header), facts)
+    samples = None
+    if facts.sampled is not None:
+        samples = unpack_frames(data, header, (SAMPLES,))[SAMPLES]
+        if set(samples.columns) != set(SAMPLE_COLUMNS):
+            raise DamagedError("its samples are incomplete")
+        samples = samples.astype(SAMPLE_COLUMNS)
+        facts = replace(facts, sampled=replace(facts.sampled, path=str(path)))
+    return TraceFile(path, header.key, unpack(data, header), facts, samples)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.run.clock import align
+from tools.run.counters import joined_counters
 from tools.run.job_log import JobLog
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
@@ -146,7 +147,9 @@ def _run(
         step_log=records.step_log,
         job_log=records.job_log,
         ascend=records.ascend,
-        counters=records.counters,
+        counters=joined_counters(
+            records.counters, *(traces[part.file.digest].counters for own in used.values() for part in own)
+        ),
         operations=records.operations,
         collectives=records.collectives,
         host_stacks=records.host_stacks,

@@ -104,6 +104,13 @@ class Database:
         )
         return row
 
+    def groups(
+        self, table: str, keys: Sequence[str], values: Sequence[str], where: str = ""
+    ) -> list[tuple[object, ...]]:
+        """The keys and aggregates of each group of rows; the caller writes the expressions, not the file."""
+        query = f"SELECT {', '.join([*keys, *values])} FROM {_quoted(table)}" + (f" WHERE {where}" if where else "")
+        return self._rows(f"{query} GROUP BY {', '.join(keys)}")
+
     def different(self, table: str, column: str, most: int) -> list[int]:
         """The different whole numbers of a column, ascending, at most so many."""
         if not self.has(table, column):

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from tools.run.counters import CounterRecords, CounterSource
 from tools.run.events import EventTable
 from tools.run.model import Device, SourceStatus
 
@@ -41,6 +44,7 @@ class TraceFacts:
     text_bytes: int = 0  # that were read, expanded
     damaged_within: bool = False  # events are missing in the middle
     others: tuple[str, ...] = ()  # digests of the other ranks that the same file holds
+    sampled: CounterSource | None = None  # the source of ``TraceFile.samples``
 
 
 @dataclass(frozen=True)
@@ -51,4 +55,12 @@ class TraceFile:
     digest: str
     table: EventTable
     facts: TraceFacts
+    samples: pd.DataFrame | None = None  # of counters, with ``SAMPLE_COLUMNS``; where ``facts.sampled`` is there
     others: tuple[TraceFile, ...] = ()  # the other ranks that the same file holds, in their order
+
+    @property
+    def counters(self) -> CounterRecords | None:
+        """The sampled counters of the file; None where it holds none."""
+        if self.samples is None or self.facts.sampled is None:
+            return None
+        return CounterRecords(self.samples, (self.facts.sampled,))

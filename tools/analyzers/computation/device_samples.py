@@ -276,8 +276,11 @@ def _apart(profile: Profile, name: str) -> list[Sentence]:
     from_records="samples",
 )
 def device_use(profile: Profile) -> Check | None:
-    """Mean utilization of each device, and stretches in which it has nothing to do."""
+    """Mean utilization of each device, how much of it kernels use, and stretches in which it has nothing to do."""
     devices = {name: each for name, each in _devices(profile).items() if each.has("device_busy_pct")}
+    used = [each for name in list(_devices(profile))[:SHOWN] for each in _used(profile, name)]
+    if not devices and used:
+        return symptom(*used)
     if not devices:
         power = [each for name in list(_devices(profile))[:SHOWN] if (each := _power(profile, name)) is not None]
         note = [say(NO_LOAD_KNOWN)] if power else []
@@ -287,9 +290,34 @@ def device_use(profile: Profile) -> Check | None:
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     said = _range(least, most, means, _once(devices))
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
+    used = used or [say(NO_EFFICIENCY)]
     if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry:
-        return clean(said, say(NO_EFFICIENCY))
-    return symptom(said, *dry[:3], say(NO_EFFICIENCY))
+        return clean(said, *used)
+    return symptom(said, *dry[:3], *used)
+
+
+USES = {
+    "device_sm_active_pct": "multiprocessors with work",
+    "device_tensor_active_pct": "tensor cores active",
+    "device_dram_active_pct": "memory bandwidth",
+    "pcie_received_pct": "PCIe in",
+    "pcie_sent_pct": "PCIe out",
+    "nvlink_received_pct": "NVLink in",
+    "nvlink_sent_pct": "NVLink out",
+}
+
+
+def _used(profile: Profile, name: str) -> list[Sentence]:
+    """How much of the device's units and bandwidths is used on average, where these were sampled."""
+    facts = {
+        words: fact
+        for counter, words in USES.items()
+        if (fact := measured(profile, "device_counter_pct", counter=counter, device=name, statistic="mean")) is not None
+    }
+    if not facts:
+        return []
+    listed = ", ".join(f"{words} {{{place}}}" for place, words in enumerate(facts))
+    return [say(f"Used of device {name} on average: {listed}.", *facts.values())]
 
 
 def _power(profile: Profile, name: str) -> Sentence | None:

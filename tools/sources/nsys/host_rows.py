@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tools.run.kinds import EventKind
 from tools.sources.nsys.device_rows import Ranks
 from tools.sources.nsys.names import Range, call_name, range_of
+from tools.sources.nsys.nccl_payloads import Calls, Payloads
 from tools.sources.nsys.pieces import Numbers, Piece, pieces
 from tools.sources.nsys.rank_rows import LOW_BITS, RankRows, process_of
 from tools.sources.nsys.recognise import CALLS, RANGES
@@ -153,7 +154,9 @@ def _ranges(database: Database, strings: Strings, ranks: Ranks, counts: HostCoun
     where = [wanted] if database.has(RANGES, "eventType") else []
     if ranks.window is not None:
         where += [ranks.where, f'("end" IS NULL OR "end" < {ranks.window.latest_end_ns} OR "end" = {last})']
-    for piece in pieces(database, RANGES, columns, "text", " AND ".join(where)):
+    payloads, calls = Payloads.of(database), dict[int, Calls]()
+    blob = "binaryData" if payloads else None
+    for piece in pieces(database, RANGES, columns, "text", " AND ".join(where), blob):
         ranks.count(RANGES, len(piece))
         words = _texts(piece, strings)
         for process, at in _by_process(ranks, counts, RANGES, piece["globalTid"]):
@@ -166,9 +169,13 @@ def _ranges(database: Database, strings: Strings, ranks: Ranks, counts: HostCoun
             popped = unpopped[process].take(own, said, (own["end"] == last) & ~mark)
             stop = np.where(mark, own["start"], own["end"])[popped]
             kept = [said[row] for row in popped.tolist()]
-            _add_ranges(
-                ranks.by_process[process], own["start"][popped], stop, own["globalTid"][popped], kept, mark[popped]
-            )
+            rows = ranks.by_process[process]
+            at_row = _add_ranges(rows, own["start"][popped], stop, own["globalTid"][popped], kept, mark[popped])
+            if piece.blobs:
+                blobs = [piece.blobs[row] for row in at[popped].tolist()]
+                calls.setdefault(process, Calls()).take(payloads, at_row, [each.name for each in kept], blobs)
+    for process, found in calls.items():
+        found.close(ranks.by_process[process])
     for process, each in unpopped.items():
         each.close(ranks.by_process[process], counts)
 
@@ -201,9 +208,10 @@ def _domains(database: Database, strings: Strings) -> dict[tuple[int, int], str]
 
 def _add_ranges(
     rows: RankRows, start: Numbers, end: Numbers, thread: Numbers, said: list[Range], marks: NDArray[np.bool_]
-) -> None:
+) -> Numbers:
+    """Add them; returns the row of each, -1 of those without a usable time."""
     if not said:
-        return
+        return np.empty(0, dtype=np.int64)
     kinds = np.where(marks, EventKind.INSTANT, [each.kind for each in said]).astype(np.int8)
     names = rows.columns.names
     codes = np.array([names[each.name] for each in said], dtype=np.int32)
@@ -218,6 +226,9 @@ def _add_ranges(
             "sequence": np.array([kept[place].sequence for place in operators], dtype=np.int64),
         },
     )
+    placed = np.full(len(said), -1, dtype=np.int64)
+    placed[usable] = at
+    return placed
 
 
 def _threads(database: Database, ranks: Ranks, texts: Callable[[list[int]], list[str]]) -> None:

@@ -20,6 +20,7 @@ class Piece:
 
     numbers: dict[str, Numbers]
     texts: tuple[Any, ...] = ()  # of the one column of texts
+    blobs: tuple[Any, ...] = ()  # of the one column of bytes
 
     def __getitem__(self, column: str) -> Numbers:
         return self.numbers[column]
@@ -33,10 +34,16 @@ class Piece:
 
 
 def pieces(
-    database: Database, table: str, numbers: Sequence[str], text: str | None = None, where: str = ""
+    database: Database,
+    table: str,
+    numbers: Sequence[str],
+    text: str | None = None,
+    where: str = "",
+    blob: str | None = None,
 ) -> Iterator[Piece]:
-    """The rows of a table, some ten thousand at a time; of no table none."""
-    for rows in database.pieces(table, numbers, () if text is None else (text,), where):
+    """The rows of a table, some ten thousand at a time; of no table none. A blob needs a text."""
+    for rows in database.pieces(table, numbers, [name for name in (text, blob) if name is not None], where):
         columns = list(zip(*rows, strict=True))
         arrays = (np.array(each, dtype=np.int64) for each in columns[: len(numbers)])
-        yield Piece(dict(zip(numbers, arrays, strict=True)), () if text is None else columns[-1])
+        texts, blobs = () if text is None else columns[len(numbers)], () if blob is None else columns[-1]
+        yield Piece(dict(zip(numbers, arrays, strict=True)), texts, blobs)

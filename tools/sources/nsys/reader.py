@@ -14,6 +14,7 @@ from tools.sources.decompress import GZIP_MAGIC, Expansion, Readable
 from tools.sources.formats import Heard
 from tools.sources.kineto.table import assemble
 from tools.sources.nsys.device_rows import GRAPHS, SYNCS, WORK, Ranks, read_device_work
+from tools.sources.nsys.gpu_metrics import read_gpu_metrics
 from tools.sources.nsys.host_rows import HostCounts, read_host_events
 from tools.sources.nsys.rank_rows import RankRows
 from tools.sources.nsys.recognise import CALLS, RANGES, is_export
@@ -78,12 +79,14 @@ def _read(
     session = read_session(database)
     place = path if isinstance(path, Path) else Path(path.name)
     note = "; ".join([*_window_note(database, ranks), *_note(session, ranks, counts)])
+    metrics = read_gpu_metrics(database, session, window, place)
     traces: list[TraceFile] = []
     for process, rows in sorted(ranks.by_process.items(), key=lambda each: (each[1].main_device, each[0])):
         assembled = assemble(rows.columns, options.limits.span_days)
         if not len(assembled.table):
             continue
         devices = read_devices(database, process, rows.work_on)
+        sampled = None if traces else metrics  # of the node, so they are kept once
         facts = TraceFacts(
             format=NSYS.name,
             origin_ns=assembled.origin_ns + (session.origin_unix_ns or 0),
@@ -94,9 +97,10 @@ def _read(
             bytes=size,
             events=rows.columns.seen,
             groups=assembled.groups,
+            sampled=None if sampled is None else sampled.sources[0],
         )
         own = digest if not traces else f"{digest}-{process}"
-        traces.append(TraceFile(place, own, assembled.table, facts))
+        traces.append(TraceFile(place, own, assembled.table, facts, None if sampled is None else sampled.samples))
         ranks.by_process[process] = RankRows()  # the columns are in the table now
     if not traces:
         raise InputError(f"{path}: holds no training run: none of its events has a usable time")

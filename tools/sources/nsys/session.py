@@ -92,7 +92,7 @@ def _settings(database: Database, table: str) -> dict[str, str]:
 
 def read_devices(database: Database, process: int, used: Iterable[int]) -> tuple[Device, ...]:
     """The devices that a process used, by the index that it used; without those that the export does not describe."""
-    gpus = _gpus(database)
+    gpus = described_gpus(database)
     index_of = _gpu_of_device(database, pid_of(process))
     alike = len({(gpu.name, gpu.memory_bytes, gpu.multiprocessors) for gpu in gpus.values()}) == 1
     found: list[Device] = []
@@ -106,7 +106,8 @@ def read_devices(database: Database, process: int, used: Iterable[int]) -> tuple
     return tuple(found)
 
 
-def _gpus(database: Database) -> dict[int, Device]:
+def described_gpus(database: Database) -> dict[int, Device]:
+    """The GPUs of the node, by number."""
     numbers = ["id", "totalMemory", "computeMajor", "computeMinor", "smCount"]
     gpus: dict[int, Device] = {}
     for piece in pieces(database, "TARGET_INFO_GPU", numbers, "name"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -29,9 +30,15 @@ TABLES: dict[str, str] = {
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, "
     "nameId INTEGER",
     "NVTX_EVENTS": "start INTEGER, end INTEGER, eventType INTEGER, text TEXT, textId INTEGER, domainId INTEGER, "
-    "globalTid INTEGER",
+    "globalTid INTEGER, binaryData TEXT",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId INTEGER, schemaId INTEGER, idx INTEGER, type INTEGER, name TEXT, "
+    "offset INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
     "ThreadNames": "nameId INTEGER, globalTid INTEGER",
+    "GPU_METRICS": "timestamp INTEGER NOT NULL, typeId INTEGER NOT NULL, metricId INTEGER NOT NULL, "
+    "value INTEGER NOT NULL",
+    "TARGET_INFO_GPU_METRICS": "typeId INTEGER NOT NULL, sourceId INTEGER NOT NULL, typeName TEXT NOT NULL, "
+    "metricId INTEGER NOT NULL, metricName TEXT NOT NULL",
 }
 KERNEL, COPY, SYNC = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 GRAPH, CALL, RANGE = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
@@ -89,6 +96,28 @@ class Export:
         end = None if end_us is None else round(end_us * US)
         place = {"eventType": kind, "domainId": domain, "globalTid": process(pid) + pid}
         self.add(RANGE, start=round(start_us * US), end=end, **said, **place)
+
+    def schema(self, number: int, *fields: tuple[str, int]) -> None:
+        """A schema of payloads: names of its fields and their offsets, None where that is 0, as exports have it."""
+        for place, (name, offset) in enumerate(fields):
+            self.add(
+                "NVTX_PAYLOAD_SCHEMA_ENTRIES", domainId=1, schemaId=number, idx=place, name=name, offset=offset or None
+            )
+
+    def called(self, pid: int, name: str, start_us: float, end_us: float, schema: int, payload: bytes) -> None:
+        """A call of NCCL with its payload, as ``nsys export --include-blobs=true`` writes it."""
+        head = struct.pack("<IIIIQQ", 1, 0, schema, 0, len(payload), 32 + len(payload))
+        place = {"eventType": 59, "domainId": 1, "globalTid": process(pid) + pid, "text": name}
+        times = {"start": round(start_us * US), "end": round(end_us * US)}
+        self.add(RANGE, **times, **place, binaryData=head + payload)
+
+    def sampled(self, device: int, name: str, metric: int, values: Iterable[int], every_us: float = 100) -> None:
+        """Samples of a GPU metric from time 0 on."""
+        kind = 0x0100_0000_0000_0000 | device
+        place = {"typeId": kind, "metricId": metric}
+        self.add("TARGET_INFO_GPU_METRICS", sourceId=1, typeName="GPU Metrics", metricName=name, **place)
+        for at, value in enumerate(values):
+            self.add("GPU_METRICS", timestamp=round(at * every_us * US), value=value, **place)
 
     def write(
         self, path: Path, without: Iterable[str] = (), columns: Mapping[str, Sequence[str]] | None = None
