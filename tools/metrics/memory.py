@@ -38,6 +38,14 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
     return marks.assign(start_ns=view.start[marks["row"].to_numpy()])
 
 
+def _in_use(profile: Profile, rank: int) -> pd.DataFrame:
+    """The marks, where they hold what of the reserved memory is in use."""
+    marks = _marks(profile, rank)
+    if not np.any(marks["total_allocated"] >= 0):
+        raise UsageError(f"rank {rank} recorded what it took from the device, not what of it was in use")
+    return marks
+
+
 ALL_COMPONENTS = "PTA+GE"  # of Ascend's table: the allocators of PyTorch and of the graph engine together
 
 
@@ -57,14 +65,14 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
     if (tabled := _tabled(profile, rank)) is not None:
         value = float(tabled[f"{what}_mb"].max()) * 1e6 / MIB
         return of_rank(profile.rank(rank), value, lambda: tabled, "samples in memory_record, all components")
-    marks = _marks(profile, rank)
+    marks = _marks(profile, rank) if what == "reserved" else _in_use(profile, rank)
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 
 
 @metric("%", "share of reserved memory unused at the peak", "How much reserved memory is unused at the peak?")
 def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the reserved memory that is not allocated when the allocation peaks: fragmentation and cache."""
-    marks = _marks(profile, rank)
+    marks = _in_use(profile, rank)
     peak = marks.iloc[int(marks["total_allocated"].to_numpy().argmax())]
     value = 100.0 * (1.0 - int(peak["total_allocated"]) / max(int(peak["total_reserved"]), 1))
     return of_rank(profile.rank(rank), value, lambda: marks, "memory marks of the device, at the peak")

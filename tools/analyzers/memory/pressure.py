@@ -89,6 +89,9 @@ def peak(profile: Profile) -> Check:
         if used and reserved and unused:
             text = "Device memory in use peaks at {0} of {1} reserved; {2} of the reserved memory is unused then."
             return clean(say(text, used, reserved, unused), *_fullness(profile, rank))
+        if reserved:
+            text = "Memory that the process took from the device peaks at {0}; what of it was in use is not recorded."
+            return clean(say(text, reserved), *_fullness(profile, rank))
     return cannot_answer("the allocator's marks hold no device totals", "a trace recorded with profile_memory=True")
 
 

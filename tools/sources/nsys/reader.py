@@ -16,6 +16,7 @@ from tools.sources.kineto.table import assemble
 from tools.sources.nsys.device_rows import GRAPHS, SYNCS, WORK, Ranks, read_device_work
 from tools.sources.nsys.gpu_metrics import read_gpu_metrics
 from tools.sources.nsys.host_rows import HostCounts, read_host_events
+from tools.sources.nsys.memory_rows import read_memory
 from tools.sources.nsys.rank_rows import RankRows
 from tools.sources.nsys.recognise import CALLS, RANGES, is_export
 from tools.sources.nsys.session import Session, Strings, read_devices, read_session
@@ -26,6 +27,8 @@ from tools.sources.sqlite_file import Database, open_database
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
 ADVICE = "record with nsys profile --trace=cuda,nvtx,osrt and export with nsys export --type sqlite"
+
+EARLIER = "device memory that was allocated before the recording is in no total"
 
 
 def read_export(path: Readable, digest: str, options: LoadOptions, heard: Heard | None = None) -> TraceFile:
@@ -76,9 +79,10 @@ def _read(
     if heard is not None:
         heard(size // 2, size)
     counts = read_host_events(database, strings, ranks)
+    marks = read_memory(database, ranks)
     session = read_session(database)
     place = path if isinstance(path, Path) else Path(path.name)
-    note = "; ".join([*_window_note(database, ranks), *_note(session, ranks, counts)])
+    note = "; ".join([*_window_note(database, ranks), *_note(session, ranks, counts), *([EARLIER] if marks else [])])
     metrics = read_gpu_metrics(database, session, window, place)
     traces: list[TraceFile] = []
     for process, rows in sorted(ranks.by_process.items(), key=lambda each: (each[1].main_device, each[0])):

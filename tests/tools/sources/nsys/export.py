@@ -35,6 +35,8 @@ TABLES: dict[str, str] = {
     "offset INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
     "ThreadNames": "nameId INTEGER, globalTid INTEGER",
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, "
+    "address INTEGER, bytes INTEGER, memKind INTEGER, memoryOperationType INTEGER",
     "GPU_METRICS": "timestamp INTEGER NOT NULL, typeId INTEGER NOT NULL, metricId INTEGER NOT NULL, "
     "value INTEGER NOT NULL",
     "TARGET_INFO_GPU_METRICS": "typeId INTEGER NOT NULL, sourceId INTEGER NOT NULL, typeName TEXT NOT NULL, "
@@ -110,6 +112,13 @@ class Export:
         place = {"eventType": 59, "domainId": 1, "globalTid": process(pid) + pid, "text": name}
         times = {"start": round(start_us * US), "end": round(end_us * US)}
         self.add(RANGE, **times, **place, binaryData=head + payload)
+
+    def memory(self, pid: int, device: int, at_us: float, size: int, freed: bool = False, kind: int = 2) -> None:
+        """Memory that a process allocates or frees on a device."""
+        place = {"globalPid": process(pid), "deviceId": device, "memKind": kind}
+        self.add(
+            "CUDA_GPU_MEMORY_USAGE_EVENTS", start=round(at_us * US), bytes=size, memoryOperationType=int(freed), **place
+        )
 
     def sampled(self, device: int, name: str, metric: int, values: Iterable[int], every_us: float = 100) -> None:
         """Samples of a GPU metric from time 0 on."""
