@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from case_library.retrieval.thesaurus import UNSPACED
 from case_library.retrieval.words import MAX_TEXT, lexicon, terms
-from tools.documents import parse_json
 
 NO_CAUSE = "none"  # the section of questions that no case answers
 RIDGE = 1.0  # added to the diagonal for each line, less for one of a cause with few lines
@@ -25,8 +22,6 @@ NGRAM_WEIGHT = 0.35
 UNSPACED_WEIGHT = 0.6  # of one or two letters in scripts without spaces
 SEEN = 3  # lines that an n-gram has to be in
 NEVER_SEEN = 0.5  # lines that a word of no line counts as being in, for its rarity
-WEIGHTS = "asked.npy"
-ABOUT = "asked.json"
 Feature = tuple[str, float]  # a name, and the weight of its kind
 
 
@@ -96,19 +91,6 @@ class CauseReader:
     def _place_of(self) -> Mapping[str, int]:
         return {name: place for place, name in enumerate(self.rarity)}
 
-    def save(self, folder: Path) -> None:
-        """Write the reader into a folder, from which ``load`` reads it."""
-        np.save(folder / WEIGHTS, self.weights.astype(np.float16))
-        about = {"causes": self.causes, "rarest": self.rarest, "rarity": self.rarity}
-        (folder / ABOUT).write_text(json.dumps(about, separators=(",", ":")), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> CauseReader:
-        """Return the reader that ``save`` wrote."""
-        about = parse_json((folder / ABOUT).read_text(encoding="utf-8"))
-        weights = np.load(folder / WEIGHTS, allow_pickle=False).astype(np.float32)
-        return cls(tuple(about["causes"]), about["rarity"], about["rarest"], weights)
-
 
 def _rarity(size: int, seen: float) -> float:
     return math.log((1 + size) / (1 + seen))
@@ -148,9 +130,3 @@ def parse_asked(text: str) -> dict[str, list[str]]:
 def asked_lines() -> dict[str, list[str]]:
     """Return what people ask by cause, as it comes with the library."""
     return parse_asked(files("case_library.retrieval").joinpath("asked.txt").read_text(encoding="utf-8"))
-
-
-@cache
-def cause_reader() -> CauseReader:
-    """Return the reader of the questions that come with the library, fitted once in a process."""
-    return CauseReader.fit(asked_lines())

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from case_library.retrieval import fusion
-from case_library.retrieval.asked import CauseReader, Reading, cause_reader
+from case_library.retrieval.asked import CauseReader, Reading
+from case_library.retrieval.fitted import cause_reader
 from case_library.retrieval.fusion import LexicalIndex, Scores, Strength, Weights
 from case_library.retrieval.hashed_embedding import CLOSE_ANGLE
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, cause_text
@@ -106,6 +107,7 @@ def why(question: Question, card: CaseCard, reasons: Sequence[str], places: Mapp
 
 
 NEAREST = 200
+NOTHING_ASKED = Reading((), np.zeros(0), 0.0, 0.0)
 Nearest = Callable[[str, int], Mapping[str, float]]  # cosine of the nearest cases by id, of a text and at most so many
 
 
@@ -136,7 +138,7 @@ class CaseRanker:
         self._nearest = nearest
         self._close_angle = close_angle
         self._weights = weights or Weights()
-        self._reader = reader or cause_reader()
+        self._reader = reader
         self._lexical = LexicalIndex([card.counts for card in cards])
         self._votes = fusion.CauseVotes([card.cause for card in cards], self._lexical)
         self._vocabulary = Vocabulary(self._lexical.frequency, lexicon().parts)
@@ -210,7 +212,9 @@ class CaseRanker:
         return Ranking(tuple(order), close, strong, matches, parts)
 
     def _read(self, question: Question) -> Reading:
-        return self._reader.read(question.text)
+        if not question.text:
+            return NOTHING_ASKED  # and the reader is not loaded
+        return (self._reader or cause_reader()).read(question.text)
 
     def _nearness(self, question: Question, gain: Scores, cosine: Scores, reading: Reading) -> float:
         if not question.terms and reading.scope <= 0:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
 
-LAYOUT_VERSION = 7
+LAYOUT_VERSION = 8
 CACHED = 4  # indexes that stay in the cache, the newest
 MANIFEST = "manifest.json"
 CARDS = "cards.json"
@@ -37,7 +37,6 @@ READ_BY_INDEX = (
     ("case_library.retrieval", "lexicon.txt"),
     ("case_library.retrieval", "thesaurus.txt"),
     ("case_library.retrieval", "filler.txt"),
-    ("case_library.retrieval", "asked.txt"),
 )
 
 
@@ -108,7 +107,6 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
 
 
 def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
-    from case_library.retrieval.asked import cause_reader
     from case_library.retrieval.chroma_store import build_store
 
     public = [library.parse_case(path, content) for path, content in contents.items() if path not in own]
@@ -123,7 +121,6 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     _write_json(folder / CARDS, [vars(card_of(case)) for case in cases])
     _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
-    cause_reader().save(folder)
     _write_json(folder / MANIFEST, _checksums(folder))
 
 
@@ -175,7 +172,6 @@ class CaseIndex:
     """The cases of one folder, ready to be searched; ``notes`` report trouble with cases, embedding or cache."""
 
     def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
-        from case_library.retrieval.asked import CauseReader
         from case_library.retrieval.chroma_store import ChromaStore
         from case_library.retrieval.ranker import CaseRanker
 
@@ -189,8 +185,7 @@ class CaseIndex:
         # The public ones come first: a private one of the same id is left out.
         self._files = {path.stem: path for path in reversed(tuple(snapshot.contents))}
         self._store = ChromaStore(snapshot.folder / STORE, embedding)
-        reader = CauseReader.load(snapshot.folder)
-        self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle, reader=reader)
+        self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle)
 
     @classmethod
     def open(

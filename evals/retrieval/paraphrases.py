@@ -17,12 +17,14 @@ from case_library.retrieval.ranker import CaseRanker
 from evals.retrieval.asking import ABLATIONS, SHOWN, TOP, Library, Outcome, ask
 
 FOLDER = Path(__file__).parent
-SETS = {
+WRITTEN = {
     "development": "case_paraphrases_seen.yaml",
     "unseen": "case_paraphrases.yaml",
     "later": "case_paraphrases_later.yaml",
     "blind": "case_paraphrases_blind.yaml",
+    "fresh": "case_paraphrases_fresh.yaml",  # of a hand that has seen none of the lines, once it is written
 }
+SETS = {name: file for name, file in WRITTEN.items() if (FOLDER / file).is_file()}
 
 
 class Paraphrase(BaseModel):

@@ -11,10 +11,10 @@ from case_library.retrieval.asked import (
     NO_CAUSE,
     CauseReader,
     asked_lines,
-    cause_reader,
     features,
     parse_asked,
 )
+from case_library.retrieval.fitted import FITTED, cause_reader, load, save, source_key, stored_key
 from tools.knowledge.taxonomy import causes
 
 LINES = {
@@ -67,12 +67,24 @@ def test_a_question_fits_the_cause_whose_words_it_has_and_less_with_words_of_no_
 
 def test_a_saved_reader_reads_as_before(tmp_path: Path) -> None:
     reader = CauseReader.fit(LINES)
-    reader.save(tmp_path)
-    again = CauseReader.load(tmp_path)
+    save(reader, tmp_path / "reader.npz", "of three lines")
+    again = load(tmp_path / "reader.npz")
+    assert stored_key(tmp_path / "reader.npz") == "of three lines"
     assert again.causes == reader.causes
     text = "python and a cable"
-    assert np.allclose(again.read(text).fit, reader.read(text).fit, atol=1e-3)
-    assert again.read(text).scope == pytest.approx(reader.read(text).scope, abs=1e-3)
+    # Each weight is off by at most half a level of 127, and a line of length 1 adds up few of them.
+    assert np.allclose(again.read(text).fit, reader.read(text).fit, atol=0.01)
+    assert again.read(text).scope == pytest.approx(reader.read(text).scope, abs=0.01)
+
+
+def test_the_reader_that_is_shipped_is_of_the_lines_as_they_are() -> None:
+    renew = "run python -m case_library.retrieval.fitted --write"
+    assert stored_key(FITTED) == source_key(), renew
+    fitted, shipped = CauseReader.fit(asked_lines()), cause_reader()
+    assert shipped.causes == fitted.causes
+    assert shipped.rarity == pytest.approx(dict(fitted.rarity), abs=1e-5), renew
+    half_a_level = np.abs(fitted.weights).max(axis=0) / 127 / 2
+    assert (np.abs(shipped.weights - fitted.weights) <= half_a_level + 1e-4).all(), renew
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_each_question_is_about_another_case_of_the_library(name: str, cases: li
 
 
 def test_the_sets_of_one_hand_share_no_case() -> None:
-    ids = [each.case for name in SETS if name != "blind" for each in load_paraphrases(name).questions]
+    ids = [each.case for name in SETS if name not in ("blind", "fresh") for each in load_paraphrases(name).questions]
     assert len(set(ids)) == len(ids)
 
 
