@@ -21,6 +21,7 @@ class EventKind(IntEnum):
     INSTANT = 10  # a mark without duration; memory instants have a row in ``Details.memory``
 
 
+OFF_CPU = "[off processor]"  # the name of an event of kind OTHER: a time in which its thread ran on no processor
 MONITOR_FORMAT = "hermes-dx monitor"  # formats of sources that are no traces
 STEP_LOG_FORMAT = "step log"
 JOB_LOG_FORMAT = "job log"

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
-from tools.analyzers.support.figures import measure_all, measure_ranks
+from tools.analyzers.support.figures import measure_all, measure_ranks, measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Finding
+from tools.findings import Check, Finding, Sentence
 from tools.knowledge.name_patterns import matching
 from tools.metrics.host.pauses import Cover, covering, pause_places, pauses
 from tools.run.events import EventKind
@@ -88,7 +88,7 @@ def host_pauses(profile: Profile) -> Check | Finding:
         )
         reason = f"the host pauses between operators, and {unknown}"
         needs = "a `py-spy dump` of the process while it pauses" if stacks else "the same steps with with_stack=True"
-        return cannot_answer(reason, needs, say("Such pauses take {0} of the step.", share))
+        return cannot_answer(reason, needs, say("Such pauses take {0} of the step.", share), *_off_cpu(profile, worst))
     noted = affected(shares, profile.thresholds["noted_pct"])
     chosen = tuple(rank for rank in noted if covering(profile, rank) == found)
     work = work_of(profile, worst, found)
@@ -102,11 +102,19 @@ def host_pauses(profile: Profile) -> Check | Finding:
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=_cap(profile, worst, work)),
         ranks=chosen,
         steps=share.steps,
+        details=_off_cpu(profile, worst),
         change=tuple(Scale(rank, main_track(profile.rank(rank)), pauses(profile, rank), LEFT, 0.5) for rank in chosen),
         disproved_by="the step is as long without that call",
         signals=(work.signal,),
         hints={"where": found.name or found.inner},
     )
+
+
+def _off_cpu(profile: Profile, rank: int) -> tuple[Sentence, ...]:
+    """Whether the thread computes during the pauses, where the scheduler's events show it."""
+    off = measured(profile, "host_pause_off_cpu_pct", rank=rank)
+    text = "During {0} of these pauses the thread is on no processor: it is blocked or not scheduled."
+    return () if off is None else (say(text, off),)
 
 
 def _cap(profile: Profile, rank: int, work: Work) -> float:

@@ -18,6 +18,7 @@ from tools.intervals import IntervalSet, covered, intersect, length, subtract
 from tools.metrics.idle import idle_time, long_pauses
 from tools.metrics.measurement import Measurement, metric, of_rank
 from tools.run.events import EventKind
+from tools.run.kinds import OFF_CPU
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.step_modes import modes_of
@@ -211,6 +212,23 @@ def host_pause_pct(profile: Profile, rank: int, place: int = 0, group: int = 0) 
     table = at_place(profile, rank, place, group)
     value = 100.0 * float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / profile.rank(rank).wall_ms.sum()
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
+
+
+@metric("%", "share of host pauses without a processor", "Does the host run during its pauses?")
+def host_pause_off_cpu_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the pauses in which no training thread ran on a processor: it was blocked or not scheduled.
+
+    UsageError where the scheduler's events of these threads are not recorded, or nothing pauses.
+    """
+    view, moments = profile.rank(rank), pauses(profile, rank)
+    rows = np.flatnonzero((view.codes == view.code(OFF_CPU)) & view.on_training_thread)
+    if not len(rows):
+        raise UsageError(f"rank {rank} recorded no events of the scheduler (nsys profile --cpuctxsw=process-tree)")
+    if not length(moments):
+        raise UsageError(f"the host of rank {rank} does not pause")
+    off = intersect(moments, view.covered(rows))
+    value = 100.0 * length(off) / length(moments)
+    return of_rank(view, value, lambda: view.events.frame.iloc[rows], "pauses in which the thread is on no processor")
 
 
 @metric("ms", "host pause time in a step with such pauses", "How long does the host pause in such a step?")

@@ -19,6 +19,7 @@ from tools.sources.nsys.host_rows import HostCounts, read_host_events
 from tools.sources.nsys.memory_rows import read_memory
 from tools.sources.nsys.rank_rows import RankRows
 from tools.sources.nsys.recognise import CALLS, RANGES, is_export
+from tools.sources.nsys.sched_rows import read_off_cpu
 from tools.sources.nsys.session import Session, Strings, read_devices, read_session
 from tools.sources.nsys.source import NSYS
 from tools.sources.nsys.window import kernel_totals, steady_window
@@ -80,6 +81,7 @@ def _read(
         heard(size // 2, size)
     counts = read_host_events(database, strings, ranks)
     marks = read_memory(database, ranks)
+    read_off_cpu(database, ranks)
     session = read_session(database)
     place = path if isinstance(path, Path) else Path(path.name)
     note = "; ".join([*_window_note(database, ranks), *_note(session, ranks, counts), *([EARLIER] if marks else [])])

@@ -14,7 +14,8 @@ from tools.sources.sqlite_file import ABSENT, Database
 AT_ONCE = 1000  # strings looked up by one query
 LONGEST_NAME = 4096
 LONGEST_FACT = 200
-KNOWN_MAJOR = (2, 3)  # of the schema's version; seen in real files: 3.16, 3.24 and 3.25
+OLDEST, NEWEST = (2, 0), (3, 25)  # of the schema's versions that are known; seen in real files: 3.16, 3.24 and 3.25
+MOST_DIGITS = 9
 EPOCH_NS = 10**18  # from 2001 on; no machine has run so long that its own clock shows it
 
 
@@ -66,12 +67,17 @@ def read_session(database: Database) -> Session:
 
 
 def _version_note(version: str) -> str:
-    major = version.partition(".")[0]
-    if major.isdecimal() and int(major[:9]) in KNOWN_MAJOR:
-        return ""
     if not version:
         return "the export does not say its schema version; its columns were read as those of version 3"
-    return f"the export has schema version {version}, which is not known; its columns were read as those of version 3"
+    parts = version.split(".")
+    known = len(parts) > 1 and all(each.isdecimal() and len(each) < MOST_DIGITS for each in parts[:2])
+    if known and OLDEST <= (int(parts[0]), int(parts[1])) <= NEWEST:
+        return ""
+    newest = ".".join(map(str, NEWEST))
+    return (
+        f"the export has schema version {version}, which is not known (known are those up to {newest}); "
+        "its columns were read as those of version 3"
+    )
 
 
 def _origin(database: Database, exported: dict[str, str]) -> int | None:

@@ -34,6 +34,7 @@ TABLES: dict[str, str] = {
     "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId INTEGER, schemaId INTEGER, idx INTEGER, type INTEGER, name TEXT, "
     "offset INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
+    "SCHED_EVENTS": "start INTEGER, cpu INTEGER, isSchedIn INTEGER, globalTid INTEGER, threadState INTEGER",
     "ThreadNames": "nameId INTEGER, globalTid INTEGER",
     "CUDA_GPU_MEMORY_USAGE_EVENTS": "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, "
     "address INTEGER, bytes INTEGER, memKind INTEGER, memoryOperationType INTEGER",
@@ -119,6 +120,11 @@ class Export:
         self.add(
             "CUDA_GPU_MEMORY_USAGE_EVENTS", start=round(at_us * US), bytes=size, memoryOperationType=int(freed), **place
         )
+
+    def off_cpu(self, pid: int, start_us: float, end_us: float) -> None:
+        """The process's first thread leaves its processor and gets one again."""
+        for at, running in ((start_us, 0), (end_us, 1)):
+            self.add("SCHED_EVENTS", start=round(at * US), cpu=3, isSchedIn=running, globalTid=process(pid) + pid)
 
     def sampled(self, device: int, name: str, metric: int, values: Iterable[int], every_us: float = 100) -> None:
         """Samples of a GPU metric from time 0 on."""
