@@ -105,8 +105,7 @@ def _shifted(out: sqlite3.Connection, table: str, times: tuple[str, ...], ids: t
         if name in times:
             wanted.append(f'"{name}" + :later')
         elif name in ids:
-            largest = out.execute(f'SELECT MAX("{name}") FROM recorded."{table}"').fetchone()[0] or 0
-            wanted.append(f'"{name}" + :copy * {largest + 1}')
+            wanted.append(f'"{name}" + :copy * {_largest(out, name) + 1}')
         elif name == "text" and table == "NVTX_EVENTS":
             wanted.append(_renumbered(out))
         else:
@@ -114,6 +113,13 @@ def _shifted(out: sqlite3.Connection, table: str, times: tuple[str, ...], ids: t
     where = f" WHERE {_with_work(out)}" if table == CALLS else ""
     order = ' ORDER BY "start"' if "start" in own else ""
     return f'INSERT INTO main."{table}" SELECT {", ".join(wanted)} FROM recorded."{table}"{where}{order}'
+
+
+def _largest(out: sqlite3.Connection, column: str) -> int:
+    """The largest id of that name in all tables: it joins them, so it moves by the same in each."""
+    tables = [name for name, (_, ids) in REPEATED.items() if column in ids and _has(out, name)]
+    found = (out.execute(f'SELECT MAX("{column}") FROM recorded."{name}"').fetchone()[0] for name in tables)
+    return max((each for each in found if each is not None), default=0)
 
 
 def _with_work(out: sqlite3.Connection) -> str:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from evals.benchmarks.big_exports import enlarge_export
-from tests.tools.sources.nsys.export import US, training
+from tests.tools.sources.nsys.export import CALL, COPY, KERNEL, US, training
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
 
@@ -23,6 +23,11 @@ def test_a_copy_adds_all_events_once_with_ids_of_its_own(tmp_path: Path) -> None
         count, links, time_ns = connection.execute(
             'SELECT COUNT(*), COUNT(DISTINCT correlationId), SUM("end" - start) FROM CUPTI_ACTIVITY_KIND_KERNEL'
         ).fetchone()
+        joined = [
+            connection.execute(f"SELECT COUNT(*) FROM {table} JOIN {CALL} USING (correlationId)").fetchone()[0]
+            for table in (KERNEL, COPY)
+        ]
+    assert joined == [count, made.copies * 2 * 3]
     assert count == links == made.copies * 2 * 3 * 3
     assert time_ns == made.copies * 2 * 3 * 900 * US
 
