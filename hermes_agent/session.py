@@ -23,8 +23,9 @@ from hermes_agent.questions.conversation import Conversation, turn_of
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
-from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
+from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence
 from hermes_agent.questions.material import Material, never
+from hermes_agent.questions.several import answered
 from hermes_agent.questions.tool_context import DiscussedRun, opened_row
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
@@ -247,7 +248,7 @@ class Session:
         resolved = self.conversation.resolve(question)
         if resolved.lacking:
             return Answer(resolved.lacking, intent=NOT_UNDERSTOOD)
-        found = reply(self.discussion, resolved.text, resolved.page)
+        found = answered(self.discussion, resolved.text, resolved.page)
         return replace(found, text=f"{resolved.note}\n\n{found.text}") if resolved.note else found
 
     def _in_other_words(self, question: str, outcome: Accepted, model: str) -> Answer:

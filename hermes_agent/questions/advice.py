@@ -12,13 +12,11 @@ from hermes_agent.questions.causes import about, fewest_workers
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question, Subject, normalised, subject_of, wording
+from hermes_agent.questions.typed_changes import with_changes
 from tools.errors import UsageError
-from tools.judgement.what_if import answered
 from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import Thresholds
-from tools.whatif.asked_changes import changes_named_in
 
-SETTINGS = ("bucket_cap_mb", "num_workers", "micro_batches")  # written with =; the rest is asked for in other words
 SUPPORTED = Thresholds()["confidence"]
 LOW_CONFIDENCE = "Low confidence; the likeliest change to help:"
 CAUSES_LISTED = 3
@@ -116,12 +114,20 @@ def in_full(item: AdviceRecord) -> str:
 
 
 def what_if(discussion: Discussion, question: Question) -> str:
-    """The step with the settings that the question names, else without its cause, else without each cause found."""
-    causes, subject = discussion.diagnosis.causes, question.subject
+    """The step with the changes that the question names, else without its cause, else without each cause found."""
     item = _named_advice(discussion, question)
     advised = "" if item is None else in_full(item)
-    if predicted := _with_settings(discussion, question) or advised or _not_predicted(discussion, question):
+    predicted, instead = with_changes(discussion, question)
+    if predicted:
         return predicted
+    if instead:
+        return blocks([instead, _without_causes(discussion, question) or _not_predicted(discussion, question)])
+    return advised or _not_predicted(discussion, question) or _without_causes(discussion, question)
+
+
+def _without_causes(discussion: Discussion, question: Question) -> str:
+    """The step without the causes that a question names, together where it names several; else without each found."""
+    causes, subject = discussion.diagnosis.causes, question.subject
     if len(together := _together(discussion, question)) > 1:
         return blocks([_jointly(discussion, together), *(_gain(discussion, each) for each in together)])
     if subject is not None:
@@ -139,24 +145,6 @@ def what_if(discussion: Discussion, question: Question) -> str:
     if not causes:
         return f"{discussion.diagnosis.headline} No cause was found whose removal could be predicted."
     return blocks(_gain(discussion, each) for each in (chosen or causes))
-
-
-def _with_settings(discussion: Discussion, question: Question) -> str:
-    """The step with the named settings together, and what that rests on, else what it needs; empty where none is."""
-    changes = "; ".join(
-        each.text for each in changes_named_in(question.text) if each.kind in SETTINGS and "=" in each.text
-    )
-    if not changes or not discussion.profile().traced:
-        return ""
-    found = answered(discussion.profile(), changes)
-    if found.prediction is None:
-        refused = bullets(f"{quoted(each.asked)}: {each.why}. What it needs: {each.needs}." for each in found.refused)
-        return blocks(["That cannot be predicted from this recording.", refused])
-    bounds = [discussion.measure("changed_speedup", changes=changes, bound=bound) for bound in ("low", "high")]
-    figures = [discussion.measure(name, changes=changes) for name in ("changed_step_ms", "changed_speedup")]
-    text = "With {n0} a step would take {0}, {1} faster (range {2} to {3})."
-    lead = discussion.say(text, *figures, *bounds, names=(changes,))
-    return paragraph([lead, f"It rests on a {' and a '.join(dict.fromkeys(each.basis for each in found.rests_on))}."])
 
 
 def how_many_workers(discussion: Discussion, question: Question) -> str:

@@ -32,8 +32,9 @@ NAMED = re.compile(
     r"|operators?|ops|collectives|layers?|modules?|calls)\b"
 )
 DEFINITION = re.compile(
-    r"^(what (is|are)|whats( the)?|define|explain|describe|tell me about) (a |an |the )?(?!(share|percent\w*|number"
-    r"|time|mean|median|total|longest|shortest|average|bandwidth(?! contention)|rate|sizes?|duration)\b)"
+    r"^(what (is|are)|whats( the)?|define|explain|describe|tell me about) (a |an |the )?"
+    r"(?!(\w+ ){0,3}(share|percent\w*|number|time|mean|median|total|longest|shortest|average|bandwidth(?! contention)"
+    r"|rate|sizes?|duration)\b)"
     r"|^what does .* (mean|stand for)$"
 )
 WHICH_RANK = re.compile(
@@ -111,7 +112,7 @@ def may_ask_figure(question: Question) -> bool:
 
 def asks_figure(question: Question) -> bool:
     """Whether a question asks for a figure, of whatever it may be."""
-    return may_ask_figure(question) and _quantity(_own_words(question), "%" in question.text, None) is not None
+    return may_ask_figure(question) and quantity_of(question) is not None
 
 
 def asked(question: Question, named: Topic | None = None) -> Asked | None:
@@ -123,7 +124,7 @@ def asked(question: Question, named: Topic | None = None) -> Asked | None:
         return None
     words = _own_words(question)
     over: Over = "rank" if WHICH_RANK.search(words) else "step" if WHICH_STEP.search(words) else ""
-    if not over and NAMED.search(words) and not COUNT.search(words):
+    if not over and NAMED.search(words) and not (COUNT.search(words) or SHARE.search(words)):
         return None
     whole = OF_STEP.sub(" ", OF_BUSY.sub(" ", LAUNCHED.sub(" ", WHICH_RANK.sub(" ", words))))
     topic = topic_of(whole, named)
@@ -144,6 +145,11 @@ def asked(question: Question, named: Topic | None = None) -> Asked | None:
         () if over == "step" else question.steps,
         tuple(match[0] for match in UNREAD.finditer(words)),
     )
+
+
+def quantity_of(question: Question) -> Quantity | None:
+    """Which quantity a question asks for, of whatever it may be; None where it asks for none."""
+    return _quantity(_own_words(question), "%" in question.text, None)
 
 
 def _own_words(question: Question) -> str:

@@ -76,8 +76,6 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
     subject = question.subject
     if subject is None or (subject.broad and not SUSPECTED.search(question.words)):
         return None
-    if ALTERNATIVES.search(question.words) and len(question.subjects) > 1:
-        return blocks(about(discussion, each, question.words) for each in question.subjects)
     return about(discussion, subject, question.words)
 
 

@@ -41,7 +41,7 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
     if len(question.steps) == 1 and BOTH_ENDS.search(question.text.lower()):
         return f"Only step {question.steps[0]} was recorded, so there are no two steps to compare."
     if len(question.ranks) == 2:
-        between, (b, a) = "ranks", question.ranks
+        between, (a, b) = "ranks", question.ranks
     elif len(question.steps) == 2:
         between, (a, b) = "steps", question.steps
     else:

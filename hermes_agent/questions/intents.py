@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
 from hermes_agent.questions import (
     advice,
+    alternatives,
     asked,
     bounded,
     causes,
@@ -35,6 +36,7 @@ from hermes_agent.questions import (
 )
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.lengths import LENGTH, lengths
+from hermes_agent.questions.nccl_output import of_nccl
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import (
     ENGLISH,
@@ -50,6 +52,7 @@ from hermes_agent.questions.question import (
 )
 from hermes_agent.questions.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.spelling import corrected
+from hermes_agent.questions.subject_match import nearest_only
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
 
@@ -146,8 +149,16 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     is none. ``spoken`` is a question in another language word by word.
     """
     question = at_ends(discussion, question)
-    if recorded := recorded_figure(discussion, question):
+    if recorded := of_nccl(discussion, question) or recorded_figure(discussion, question):
         return RECORDED, recorded
+    name, text = _answered(discussion, question, spoken)
+    if name in OF_THEIR_OWN or question.page:
+        return name, text
+    return name, nearest_only(question, name, text, name in OF_NO_FIGURE) or text
+
+
+def _answered(discussion: Discussion, question: Question, spoken: Question | None) -> tuple[str, str]:
+    """The answer by kind of question, or the figure that it does not state."""
     own = at_ends(discussion, spoken) if spoken is not None else question
     try:
         name, text = _by_kind(discussion, question)
@@ -262,6 +273,11 @@ OF_NO_FIGURE = {
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited",
     "sampled_devices",
 }  # fmt: skip
+# Kinds that speak of the question itself, or of a change and a case in words of their own.
+OF_THEIR_OWN = {
+    NOT_UNDERSTOOD, FIGURE, "help", "identifiers", "workload", "what_if", "similar_cases", "not_recorded", "change",
+    "settings", "gaps", "certainty",
+}  # fmt: skip
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
 }  # fmt: skip
@@ -354,6 +370,6 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "steps": steps.which_step,
         "overview": advice.summarise,
         "definition": causes.define,
-        "suspicion": causes.suspect,
+        "suspicion": alternatives.suspect_each,
     }
 )

@@ -94,11 +94,15 @@ def skipped_steps(discussion: Discussion, question: Question) -> str:
     """Steps that were skipped for overflow, of all printed steps and of the later half."""
     not_a_number = wording("nan_not_read") if NOT_A_NUMBER.search(question.words) else ""
     later, all_steps = (discussion.measured("skipped_steps_pct", settled=settled) for settled in (1, 0))
-    if later is None or all_steps is None:
+    count = discussion.measured("skipped_steps")
+    if all_steps is None or count is None:
         return paragraph([wording("skipped_open"), not_a_number])
     lead = "Yes, steps were skipped:" if all_steps.value > 0 else "No step was skipped for overflow:"
-    said = discussion.say(f"{lead} {{0}} of all printed steps, {{1}} of the later half.", all_steps, later)
-    return paragraph([said, not_a_number])
+    if later is None:
+        said = discussion.say(f"{lead} {{0}}, {{1}} of all printed ones.", count, all_steps)
+        return paragraph([said, wording("skipped_at_start"), not_a_number])
+    text = f"{lead} {{0}}, {{1}} of all printed steps, {{2}} of the later half."
+    return paragraph([discussion.say(text, count, all_steps, later), not_a_number])
 
 
 def flop_rate(discussion: Discussion, question: Question) -> str:

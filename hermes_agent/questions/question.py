@@ -42,6 +42,7 @@ FOREIGN_RANK = re.compile(rf"(?:ranks?|rangs?|rangos?|gpus?)\s*(\d{{1,7}}{_MORE}
 FOREIGN_STEP = re.compile(
     rf"(?:step|schritt(?:en?)?|pasos?|etapes?|iterations?|iteracion)\s*(\d{{1,9}}{_MORE})|第?\s*(\d{{1,9}})\s*步"
 )
+FOREIGN_OR = re.compile(r"\boder\b|还是|或者?")
 OF_A_PLACE = {  # questions that are said otherwise of one rank or step
     "Why is it slow?": "Why is {} slow?",
     "Where does the time go?": "Break down {}",
@@ -145,6 +146,15 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
+class Narrowing:
+    """Words that narrow a question, and those that an answer to it has."""
+
+    title: str
+    words: str
+    shown: str
+
+
+@dataclass(frozen=True)
 class Term:
     """A word of the field that is no cause, and what it means in the answers."""
 
@@ -163,6 +173,7 @@ class Lexicon:
     operations: tuple[Operation, ...]
     event_kinds: tuple[EventKind, ...]
     topics: tuple[Topic, ...]
+    narrowing: tuple[Narrowing, ...]
     unrecorded: tuple[Unrecorded, ...]
     terms: tuple[Term, ...]
     spelling: str
@@ -277,10 +288,22 @@ def in_english(text: str) -> tuple[str, str] | None:
         for name, language in languages.items():
             subjects = "|".join(language.subjects.values())
             if _search(name, language.questions[question].replace("{s}", subjects), words):
-                named = (subject for subject, pattern in language.subjects.items() if _search(name, pattern, words))
-                english = question.replace("{subject}", next(named, "the first cause"))
+                english = question.replace("{subject}", _subjects_named(name, language, words))
                 return name, _placed(english, words)
     return None
+
+
+def _subjects_named(name: str, language: Language, words: str) -> str:
+    """The English subject of a question in another language; of alternatives all, in their order."""
+    pieces = FOREIGN_OR.split(words)
+    found = [
+        next((subject for subject, pattern in language.subjects.items() if _search(name, pattern, piece)), "")
+        for piece in pieces
+    ]
+    if len(pieces) > 1 and all(found):
+        return " or ".join(dict.fromkeys(found))
+    known = (subject for subject, pattern in language.subjects.items() if _search(name, pattern, words))
+    return next(known, "the first cause")
 
 
 def folded(text: str) -> str:

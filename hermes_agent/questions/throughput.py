@@ -14,18 +14,19 @@ STATED = {
     "logged_samples_per_s": "By the global batch size and the time that the job's step lines state: {0}.",
     "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
 }
+PER_HOUR = re.compile(r"\b(per|an?|each|every|pro|in) (1 )?(hour|h)\b|\bhourly\b")
 MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
 
 
 def rate(discussion: Discussion, question: Question) -> str:
     """Steps per second, of unprofiled steps first; samples per second need the batch size, which no trace holds."""
-    samples = SAMPLES.search(question.words)
+    samples, hourly = SAMPLES.search(question.words), bool(PER_HOUR.search(question.words))
     if samples and samples[1] not in OTHER_THINGS:
         for metric, text in STATED.items():
             if (known := discussion.measured(metric)) is not None:
-                return blocks([discussion.say(text, known), _steps_per_s(discussion, None)])
+                return blocks([discussion.say(text, known), _steps_per_s(discussion, None, hourly)])
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
-    return blocks([asked, *(_steps_per_s(discussion, rank) for rank in question.ranks or (None,))])
+    return blocks([asked, *(_steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
 
 
 def whole_run(discussion: Discussion, question: Question) -> str:
@@ -34,17 +35,18 @@ def whole_run(discussion: Discussion, question: Question) -> str:
     return blocks([missing, _steps_per_s(discussion, None)])
 
 
-def _steps_per_s(discussion: Discussion, rank: int | None) -> str:
-    """Steps per second and the mean step behind it."""
+def _steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False) -> str:
+    """Steps per second, or per hour, and the mean step behind it."""
+    rate = "steps_per_h" if hourly else "steps_per_s"
     profile = discussion.profile()
     whose = f" of rank {rank}" if rank is not None else " on the slowest rank" if len(discussion.ranks) > 1 else ""
     series = profile.series if profile.series is not None and rank in (None, *profile.series.ranks) else None
     unprofiled = traced = ""
     if series is not None or not profile.traced:
-        text = f"Unprofiled steps{whose}: {{series_steps_per_s}}, at a mean of {{series_step_ms:statistic=mean}}."
+        text = f"Unprofiled steps{whose}: {{series_{rate}}}, at a mean of {{series_step_ms:statistic=mean}}."
         unprofiled = discussion.say(text, rank=rank)
     if profile.traced:
         profiled = "Profiled steps" if unprofiled else "Recorded steps"
-        text = f"{profiled}{whose}: {{steps_per_s}}, at a mean of {{step_time_ms:statistic=mean}}."
+        text = f"{profiled}{whose}: {{{rate}}}, at a mean of {{step_time_ms:statistic=mean}}."
         traced = discussion.say(text, rank=rank)
     return paragraph([unprofiled, traced])

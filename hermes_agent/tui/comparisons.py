@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hermes_agent.model.events import Emit
     from hermes_agent.tui.app import HermesChat
     from hermes_agent.tui.controller import Controller
+    from hermes_agent.tui.runs import OpenRun
 
 
 class Comparisons:
@@ -28,23 +29,24 @@ class Comparisons:
         if first is second:
             raise UsageError("/compare needs two different runs; /open PATH opens another, /runs lists them.")
 
-        def act(emit: Emit, cancelled: Cancelled) -> sections.Section:
+        run, command = self._controller.runs.current, f"/compare @{first.name} @{second.name}"
+
+        def act(emit: Emit, cancelled: Cancelled) -> Compared:
             from hermes_agent.run_comparison import compared
 
             runs = (each.session.profile(emit, cancelled) for each in (first, second))
             record = compared(*runs)
             lines = (record.headline, *(f"- {change}" for change in record.changes), *record.notes)
-            return sections.Section(f"From @{first.name} to @{second.name}", lines)
+            return self._kept(run, Compared(command, f"From @{first.name} to @{second.name}", lines))
 
-        command = f"/compare @{first.name} @{second.name}"
-        self._controller.add(Job("comparing", act, lambda section: self._show(command, section, about="")))
+        self._controller.add(Job("comparing", act, lambda found: self._show(found, about="")))
 
     def confirm(self, advice: str, after: str, opener: Callable[[], ChatSession] | None) -> None:
         """Hold what following an advice brought against its prediction; ``after`` is an open run, or is opened."""
         run = self._controller.runs.current
         other = None if opener else self._controller.runs.named(after).session
 
-        def act(emit: Emit, cancelled: Cancelled) -> tuple[str, ...]:
+        def act(emit: Emit, cancelled: Cancelled) -> Compared:
             from hermes_agent.confirm import RunOf, confirm
 
             later = other or (opener or self._app.openings.demo)()
@@ -55,17 +57,19 @@ class Comparisons:
                 )
                 found = confirm(before, behind, advice)
                 draft = self._app.openings.draft
-                return (*found.sentences, *(draft(found, before) if draft else ()))
+                lines = (*found.sentences, *(draft(found, before) if draft else ()))
+                return self._kept(run, Compared(f"/confirm {advice} {after}", f"{advice} put to the test", lines))
             finally:
                 if other is None:
                     later.close()
 
-        def done(lines: tuple[str, ...]) -> None:
-            section = sections.Section(f"{advice} put to the test", lines)
-            self._show(f"/confirm {advice} {after}", section, about=run.name)
+        self._controller.add(Job(f"confirming {advice}", act, lambda found: self._show(found, about=run.name)))
 
-        self._controller.add(Job(f"confirming {advice}", act, done))
+    def _kept(self, run: OpenRun, found: Compared) -> Compared:
+        """Keep what was found with the session of the run in front; called by jobs."""
+        self._controller.kept.memory.add(run.kept, run.session, found.as_turn())
+        return found
 
-    def _show(self, command: str, section: sections.Section, about: str) -> None:
-        self._app.conversation.show_sections((section,), about)
-        self._controller.kept.entries.append(Compared(command, section.title, section.paragraphs))
+    def _show(self, found: Compared, about: str) -> None:
+        self._app.conversation.show_sections((sections.Section(found.title, found.lines),), about)
+        self._controller.kept.entries.append(found)

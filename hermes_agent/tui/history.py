@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.tui.work import ChatSession
     from hermes_agent.workflow.way import Kept
 
+COMPARED = "compared_runs"  # the kind of a turn that is no question: what /compare and /confirm showed
 SCHEMA = "hermes-dx/conversation/1"
 LINE_CHARS = 1_000  # of a tool call, a title or a note in an exported conversation
 MARKUP = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)|\](?:\(|\[|:)")
@@ -172,6 +173,20 @@ class Compared:
     command: str
     title: str
     lines: tuple[str, ...]
+
+    def as_turn(self) -> Turn:
+        """The turn by which it is kept in the store."""
+        from hermes_agent.model.turn import Turn
+
+        return Turn(question=self.command, answer="\n".join((self.title, *self.lines)), intent=COMPARED)
+
+    @classmethod
+    def of(cls, turn: Turn) -> Compared | None:
+        """What a kept turn holds of two runs; None for a question."""
+        if turn.intent != COMPARED:
+            return None
+        title, *lines = turn.answer.split("\n")
+        return cls(turn.question, title, tuple(lines))
 
 
 Entry: TypeAlias = Said | Diagnosed | Compared

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.model.display import counted
 from hermes_agent.tui import sections
-from hermes_agent.tui.history import Entry, Memory, Said, as_json, as_markdown
+from hermes_agent.tui.history import Compared, Entry, Memory, Said, as_json, as_markdown
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.runs import Opened
 from hermes_agent.tui.screens import SessionScreen
@@ -63,7 +63,8 @@ class KeptSessions:
         def act(emit: Emit, cancelled: Cancelled) -> Opened:
             session = opener(stored.request)
             try:
-                session.go_on(stored.turns, stored.records, stored.results)
+                questions = tuple(each for each in stored.turns if Compared.of(each) is None)
+                session.go_on(questions, stored.records, stored.results)
                 session.kept = self.memory.steps(stored.id)
                 diagnosis = session.diagnose(emit, cancelled)
                 self.memory.add(stored.id, session)
@@ -86,13 +87,18 @@ class KeptSessions:
             return
         titles = {each.id: each.title for each in stored.sessions}
         for session, turn in () if again else stored.said:
-            to = f"@{names[session]} " if len(names) > 1 else ""
+            to = f"@{names[session]} " if len(names) > 1 and Compared.of(turn) is None else ""
             self._app.conversation.ask(f"{to}{turn.question}")
+            if (compared := Compared.of(turn)) is not None:
+                section = sections.Section(compared.title, compared.lines)
+                self._app.conversation.show_sections((section,), opened.get(session, ""))
+                self.entries.append(compared)
+                continue
             message = AnswerMessage(opened.get(session, ""))
             await self._app.conversation.mount(message)
             await message.show_turn(turn)
             self.entries.append(Said(names[session], titles[session], turn))
-        count = counted(len(stored.said), "question")
+        count = counted(sum(Compared.of(turn) is None for _, turn in stored.said), "question")
         about = f" about {counted(len(names), 'run')}" if len(names) > 1 else ""
         self._app.conversation.say(f"Resumed the session {identifier} with {count}{about}.")
         if len(names) > 1 and stored.front in opened:

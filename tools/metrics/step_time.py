@@ -52,6 +52,13 @@ def steps_per_s(profile: Profile, rank: int | None = None) -> Measurement:
     return replace(mean, value=1e3 / mean.value)
 
 
+@metric("steps/h", "steps per hour", "How many steps does the run make per hour?")
+def steps_per_h(profile: Profile, rank: int | None = None) -> Measurement:
+    """3,600 s over the mean traced step of one rank, or of the slowest rank of each step."""
+    mean = step_time_ms(profile, "mean", rank)
+    return replace(mean, value=3.6e6 / mean.value)
+
+
 @metric("ms", "time from the first recorded step to the end of the last", "How long was recorded?")
 def recorded_ms(profile: Profile, rank: int) -> Measurement:
     """From the begin of the rank's first step to the end of its last one."""

@@ -14,6 +14,7 @@ from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.tui.app import HermesChat
+from hermes_agent.tui.history import Compared
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.screens import SessionScreen
 from hermes_agent.tui.work import Cancelled
@@ -170,3 +171,27 @@ async def test_tool_calls_of_a_kept_turn_are_lines_again(tmp_path: Path) -> None
         await idle(pilot)
         assert "R1 find_events(rank=3): 2 rows, 31 characters, 0.4 s" in said(app)
         assert app.query_one(AnswerMessage).cited == ("R1", "E2")
+
+
+async def test_what_two_runs_showed_is_shown_and_exported_again_and_is_no_question(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "cache")
+    identifier = store.new(Request(paths=(Path("run"),)), "run")
+    store.add_turn(identifier, Turn(question="which?", answer="Rank 3 [E2]."))
+    shown = Compared("/compare @a @b", "From @a to @b", ("Steps fell from 2 ms to 1 ms.", "- phases"))
+    store.add_turn(identifier, shown.as_turn())
+    session = FakeSession()
+    app = kept_chat(tmp_path / "cache", session, resume=identifier)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert "Steps fell from 2 ms to 1 ms." in said(app)
+        assert "with 1 question." in said(app)
+        await typed(pilot, f"/export {tmp_path / 'talk.md'}")
+    written = (tmp_path / "talk.md").read_text()
+    assert "> /compare @a @b\n\n**From @a to @b**\n\nSteps fell from 2 ms to 1 ms.\n\n" in written
+    assert [turn.question for turn in session.turns] == ["which?"]
+
+
+def test_a_comparison_is_read_again_from_its_turn_and_a_question_is_none() -> None:
+    shown = Compared("/confirm A1 @b", "A1 put to the test", ("Measured speedup 2x.",))
+    assert Compared.of(shown.as_turn()) == shown
+    assert Compared.of(Turn(question="/compare", answer="x")) is None

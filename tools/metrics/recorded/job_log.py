@@ -171,6 +171,16 @@ def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
     return of_lines(log, value, table, "skipped steps", tuple(map(int, table["step"])))
 
 
+@metric("steps", "skipped steps of all printed ones", "How many steps were skipped for overflow?")
+def skipped_steps(profile: Profile) -> Measurement:
+    """The sum of what the step lines state as skipped."""
+    log = job_log(profile)
+    table = log.steps[log.steps["skipped"].notna()]
+    if table.empty:
+        raise UsageError("the job's output does not say which steps were skipped")
+    return of_lines(log, float(table["skipped"].sum()), table, "skipped steps", tuple(map(int, table["step"])))
+
+
 @metric("connections", "NCCL connections over {transport}", "Over which transport does NCCL connect ranks?")
 def nccl_connections(profile: Profile, transport: str) -> Measurement:
     """Connections that NCCL reports for a transport, all communicators together; both ends report one each."""
@@ -208,6 +218,34 @@ def library_bandwidth(profile: Profile, statistic: str = "mean") -> Measurement:
     choice("statistic", statistic, ("mean", "max"))
     value = float(values.mean() if statistic == "mean" else values.max())
     return of_lines(log, value, log.comm_tests, "rows of nccl-tests")
+
+
+@metric("GB/s", "{figure} bandwidth by nccl-tests at one size", "Which bandwidth does one message size reach?")
+def library_bandwidth_at(profile: Profile, size_bytes: int, figure: str = "bus", in_place: int = 0) -> Measurement:
+    """Bus or algorithm bandwidth of the rows of nccl-tests of one size, their mean where several runs printed it."""
+    choice("figure", figure, ("bus", "alg"))
+    log, rows = _test_rows(profile, size_bytes, in_place)
+    return of_lines(log, float(rows[f"{figure}bw_gb_per_s"].mean()), rows, "rows of nccl-tests of this size")
+
+
+@metric("ms", "time of one collective by nccl-tests at one size", "How long does a collective of one size take?")
+def library_time_ms(profile: Profile, size_bytes: int, in_place: int = 0) -> Measurement:
+    """Time of a collective by the rows of nccl-tests of one size, their mean where several runs printed it."""
+    log, rows = _test_rows(profile, size_bytes, in_place)
+    return of_lines(log, float(rows["time_us"].mean()) / 1e3, rows, "rows of nccl-tests of this size")
+
+
+def _test_rows(profile: Profile, size_bytes: int, in_place: int) -> tuple[JobLog, pd.DataFrame]:
+    """The rows of one size, out of place or in place; UsageError with the sizes that there are."""
+    log = job_log(profile)
+    if log.comm_tests.empty:
+        raise UsageError("the job's output holds no table of nccl-tests")
+    own = log.comm_tests[log.comm_tests["in_place"] == bool(in_place)]
+    rows = own[own["size_bytes"] == size_bytes]
+    if rows.empty:
+        sizes = log.comm_tests["size_bytes"]
+        raise UsageError(f"nccl-tests ran with sizes of {sizes.min()} to {sizes.max()} bytes, not with {size_bytes}")
+    return log, rows
 
 
 @metric("ms", "wait before a collective timed out", "How long did a rank wait for a collective that timed out?")

@@ -49,6 +49,13 @@ def series_steps_per_s(profile: Profile, rank: int | None = None) -> Measurement
     return replace(mean, value=1e3 / mean.value)
 
 
+@metric("steps/h", "unprofiled steps per hour", "How many steps does the run make per hour without a profiler?")
+def series_steps_per_h(profile: Profile, rank: int | None = None) -> Measurement:
+    """3,600 s over the mean usual step of a rank, else of the slowest, without a profiler."""
+    mean = series_step_ms(profile, "mean", rank)
+    return replace(mean, value=3.6e6 / mean.value)
+
+
 @metric("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""

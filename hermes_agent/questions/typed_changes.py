@@ -1,0 +1,76 @@
+"""What-if questions that name a change of the grammar of ``whatif``: a setting, a faster link, a rank."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.evidence.ledger import quoted
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, general, paragraph
+from hermes_agent.questions.question import Question
+from tools.judgement.change_effects import Refused
+from tools.judgement.what_if import answered
+from tools.whatif.asked_changes import changes_named_in
+
+SETTINGS = ("bucket_cap_mb", "num_workers", "micro_batches")  # written with =; the rest is asked for in other words
+LINK = r"(?:links?|networks?|interconnects?|nics?|bandwidth)"
+TIMES = r"(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?) ?(?:x|times|-fold)"
+FASTER_LINK = re.compile(
+    rf"\b(?:{TIMES.format('before')}[ -](?:as )?(?:the )?(?:faster |fast |quicker |more )?{LINK}"
+    rf"|{LINK} (?:between the ranks )?(?:were |was |is |had |with |of )?(?:at )?{TIMES.format('after')}"
+    rf"|(?:twice|double) (?:as fast (?:a )?|the )?{LINK}|{LINK} (?:were |was |is )?(?:twice|double))\b",
+    re.IGNORECASE,
+)
+AS_FAST = re.compile(r"\brank (?P<rank>\d{1,7}) (?:is |were |was )?as fast\b", re.IGNORECASE)
+
+
+def named_changes(text: str) -> tuple[str, ...]:
+    """The changes that a question names, in the words of the grammar; each once."""
+    found = [each.text for each in changes_named_in(text) if each.kind in SETTINGS and "=" in each.text]
+    found += [f"rank {int(match['rank'])} as fast as the others" for match in AS_FAST.finditer(text)]
+    for match in FASTER_LINK.finditer(text):
+        times = match["before"] or match["after"] or "2"
+        if float(times) > 0:
+            found.append(f"link {float(times):g}x")
+    return tuple(dict.fromkeys(found))
+
+
+def with_changes(discussion: Discussion, question: Question) -> tuple[str, str]:
+    """The step with the named changes together, and else why it is not predicted; both empty where none is named.
+
+    The refusal of a faster link or rank is a sentence to put before what its cause costs in full, that of a setting
+    is an answer by itself.
+    """
+    changes = named_changes(question.text)
+    if not changes or not discussion.profile().traced:
+        return "", ""
+    text = "; ".join(changes)
+    found = answered(discussion.profile(), text)
+    if found.prediction is None:
+        return ("", _instead(changes, found.refused)) if _of_causes(changes) else (_refused(found.refused), "")
+    bounds = [discussion.measure("changed_speedup", changes=text, bound=bound) for bound in ("low", "high")]
+    figures = [discussion.measure(name, changes=text) for name in ("changed_step_ms", "changed_speedup")]
+    said = "With {n0} a step would take {0}, {1} faster (range {2} to {3})."
+    lead = discussion.say(said, *figures, *bounds, names=(text,))
+    basis = f"It rests on a {' and a '.join(dict.fromkeys(each.basis for each in found.rests_on))}."
+    return paragraph([lead, basis]), ""
+
+
+def _of_causes(changes: tuple[str, ...]) -> bool:
+    """Whether all changes are of what a cause may be on: a link or a rank."""
+    return all(each.startswith(("link ", "rank ")) for each in changes)
+
+
+def _refused(refused: tuple[Refused, ...]) -> str:
+    rows = bullets(f"{quoted(each.asked)}: {each.why}. What it needs: {each.needs}." for each in refused)
+    return blocks(["That cannot be predicted from this recording.", rows])
+
+
+def _instead(changes: tuple[str, ...], refused: tuple[Refused, ...]) -> str:
+    """That the change is not predicted as such, and that what follows takes its cause to be gone."""
+    named = " with ".join(map(quoted, changes))
+    reasons = "; ".join(general(each.why) for each in refused) or "what it saves is within noise"
+    return (
+        f"{named} as such is not predicted: {reasons}. What follows takes what slows it down to be gone altogether, "
+        "which no faster link or rank exceeds."
+    )
