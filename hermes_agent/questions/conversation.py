@@ -13,6 +13,7 @@ from hermes_agent.questions.question import Question, in_english, read_question
 
 IN_CODE = re.compile(r"`([^`\n]{2,200})`")
 ROW_ID = re.compile(r"^[ecgswrnmphtqu]\d+\.")
+NO_NAME = re.compile(rf"{ROW_ID.pattern}|.* --")  # in code, and of no kernel or operator
 NAMES = 10  # names remembered of one answer
 REMEMBERED = 200  # turns; older ones are forgotten
 LEAD = (
@@ -178,7 +179,7 @@ class Conversation:
 def turn_of(question: str, answer: Answer, calls: Sequence[ToolCallRecord]) -> Turn:
     """The turn of a question that was answered, with what it was about."""
     asked = read_question(question)
-    names = dict.fromkeys((*asked.names, *(name for name in IN_CODE.findall(answer.text) if not ROW_ID.match(name))))
+    names = dict.fromkeys((*asked.names, *(name for name in IN_CODE.findall(answer.text) if not NO_NAME.match(name))))
     return Turn(
         question=question,
         answer=answer.text,

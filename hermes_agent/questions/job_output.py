@@ -107,8 +107,12 @@ def skipped_steps(discussion: Discussion, question: Question) -> str:
 
 def flop_rate(discussion: Discussion, question: Question) -> str:
     """FLOP/s per device as the job states them; of a trace the MFU by the recorded shapes."""
-    if discussion.profile().traced:
-        return flops(discussion, question)
+    profile = discussion.profile()
+    if profile.traced:
+        rank = question.ranks[0] if question.ranks else min(profile.run.rank_numbers)
+        rate = discussion.measured("achieved_tflops", rank=rank)
+        text = f"Rank {rank} computes {{0}} over its mean step, by the operations whose shapes were recorded."
+        return blocks(["" if rate is None else discussion.say(text, rate), flops(discussion, question)])
     if discussion.measured("stated_tflops") is None:
         return wording("no_tflops")
     return discussion.say("{stated_tflops} per device, as the mean of what the job's step lines state.")

@@ -25,6 +25,9 @@ def rate(discussion: Discussion, question: Question) -> str:
         for metric, text in STATED.items():
             if (known := discussion.measured(metric)) is not None:
                 return blocks([discussion.say(text, known), _steps_per_s(discussion, None, hourly)])
+    known = discussion.measured("logged_samples_per_s") if samples and samples[1] in ("token", "tokens") else None
+    if known is not None:
+        return blocks([discussion.say(wording("tokens_of_samples"), known), _steps_per_s(discussion, None, hourly)])
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
     return blocks([asked, *(_steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -249,6 +249,13 @@ def model_flop(profile: Profile, rank: int) -> Measurement:
     view, calls = profile.rank(rank), _known_math(profile, rank)
     rows = calls["operator"].to_numpy()
     return of_events(view, float(calls["flops"].sum()) / len(view.steps), rows, "operators with known operations")
+
+
+@metric("TFLOP/s", "operations per second of a step", "At which rate does the device compute over a whole step?")
+def achieved_tflops(profile: Profile, rank: int) -> Measurement:
+    """Operations of a step with known shapes over the rank's mean traced step."""
+    found = model_flop(profile, rank)
+    return replace(found, value=found.value / (float(profile.rank(rank).wall_ms.mean()) * 1e9))
 
 
 @metric("%", "share of matrix kernel time with known operations", "How much of the arithmetic is known?")
