@@ -36,6 +36,8 @@ WHY = re.compile(
     re.I,
 )
 LOW = re.compile(r"^(?:low|poor|bad|small|little|niedrig|gering|schlecht|低|差|小)$", re.I)
+OF_SLOWNESS = "why is it slow?"  # what "why" alone asks after an answer that is no reason by itself
+SLOW = re.compile(r"slow|long|time|step|busy|idle|wait|bottleneck|langsam|lang|dauer|schritt|慢|久|时间|步", re.I)
 UTILISATION = re.compile(r"\b(?:utili[sz]\w*|busy|usage|auslastung|ausgelastet)\b|利用率|使用率", re.I)
 # "how many did I profile": what is counted is named by the part before it.
 ELLIPTIC = re.compile(r"^how (?:many|much|often|long)(?: \w+){0,3}$", re.I)
@@ -92,7 +94,8 @@ def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | Non
         resolved = talk.resolve(full or ("why?" if place and WHY.match(part) else part))
         if place and resolved.text == part and _depends(part):
             return None
-        answer = reply(discussion, resolved.text)
+        lost = bool(place and WHY.match(part) and resolved.text == OF_SLOWNESS and not SLOW.search(parts[0]))
+        answer = Answer("", intent=NOT_UNDERSTOOD) if lost else reply(discussion, resolved.text)
         if answer.intent == NOT_UNDERSTOOD and place and ELLIPTIC.search(part):
             return None
         talk.add(turn_of(resolved.text, answer, ()))
