@@ -109,6 +109,20 @@ class StepTimeRecord(Record):
     what: str
 
 
+class SourceClockRecord(Record):
+    """How one source was placed on the time of day of another: ``offset_ms`` is added to its times, which may then be
+    off by ``residual_ms``, and ``step_shift`` to its step numbers. Null where that is not known, with the reason."""
+
+    source: str
+    method: Literal["reference", "steps", "stamps", "none"]
+    to: str
+    offset_ms: float | None
+    residual_ms: float | None
+    steps: int  # that were compared
+    step_shift: int | None
+    why: str
+
+
 class RunRecord(Record):
     """The run; ``ranks`` and ``steps`` are the traced ones. Nothing is measured on the traces of ``cut_ranks``.
 
@@ -129,6 +143,9 @@ class RunRecord(Record):
         default_factory=list, description="those of the notes that say where sources disagree, or are of another run"
     )
     step_times: list[StepTimeRecord] = Field(default_factory=list, description="of each source, the better one first")
+    source_clocks: list[SourceClockRecord] = Field(
+        default_factory=list, description="of sources with steps or samples, the reference first"
+    )
     recorded: RecordedRecord | None = None
     screening: ScreeningRecord | None = None
 

@@ -22,6 +22,7 @@ from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
 from tools.run.screening import Screening
+from tools.run.source_clock import SourceClock
 from tools.run.step_times import step_times
 from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
@@ -118,6 +119,21 @@ def _sampled(run: Run) -> set[str]:
     return {printable(model, LONGEST_NAME) for each in sources for _, model in each.devices}
 
 
+def source_clock_record(clock: SourceClock) -> record.SourceClockRecord:
+    """The place of one source on the time of day of another."""
+    offset, residual = (None if each is None else each / 1e6 for each in (clock.offset_ns, clock.residual_ns))
+    return record.SourceClockRecord(
+        source=printable(clock.source, LONGEST_NAME),
+        method=clock.method,
+        to=printable(clock.to, LONGEST_NAME),
+        offset_ms=offset,
+        residual_ms=residual,
+        steps=clock.matched,
+        step_shift=clock.step_shift,
+        why=printable(clock.why, LONGEST_NOTE),
+    )
+
+
 def run_record(run: Run) -> record.RunRecord:
     """The run as a record."""
     layout = run.layout
@@ -152,6 +168,7 @@ def run_record(run: Run) -> record.RunRecord:
             record.StepTimeRecord(source=each.source, median_ms=each.median_ms, steps=each.count, what=each.why)
             for each in step_times(run)
         ],
+        source_clocks=[source_clock_record(each) for each in run.clocks],
         recorded=recorded_record(run),
         screening=None if run.screening is None else screening_record(run.screening),
     )

@@ -16,6 +16,7 @@ from hermes_agent.model.display import (
     similar_cases_title,
     span_list,
 )
+from hermes_agent.report.clocks import clock_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "checks": Section("Checks", _checks(diagnosis.checks)),
         "record_next": Section("What to record next", tuple(map(_recording, diagnosis.record_next))),
         "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
+        "clocks": Section("Clocks of the sources", tuple(Item("-", "", line) for line in clock_lines(diagnosis))),
         "notes": Section("Notes", tuple(Item("-", "", note) for note in notes_of(diagnosis))),
     }
     return {name: section for name, section in found.items() if section.items or section.before}

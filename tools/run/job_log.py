@@ -8,12 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from tools.run.counters import SampleClock
+
 if TYPE_CHECKING:
     import pandas as pd
 
 STEP_COLUMNS = {
     **dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"),
     **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
+    "written_ns": "float64",
 }
 TIMER_COLUMNS = {
     **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
@@ -129,7 +132,8 @@ class LogWarning:
 class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
 
-    steps:      ``STEP_COLUMNS``: wall_ms over ``span`` steps that end with ``step``; NaN where a line lacks a figure
+    steps:      ``STEP_COLUMNS``: wall_ms over ``span`` steps that end with ``step``; NaN where a line lacks a figure;
+                written_ns is when the line was written, on ``clock``
     timers:     ``TIMER_COLUMNS``: named parts of a step in ms, least and most over ranks (equal where one is stated)
     comm_tests: ``COMM_TEST_COLUMNS``: rows of an nccl-tests table
     actions:    ``ACTION_COLUMNS``: rows of a profiler's table in the output
@@ -141,6 +145,7 @@ class JobLog:
     actions: pd.DataFrame
     files: tuple[str, ...] = ()
     step_time: StepTime = "step"
+    clock: SampleClock = "none"  # of the times at which step lines were written; none where these hold no date
     grammars: tuple[str, ...] = ()
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
@@ -171,7 +176,7 @@ def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
     if not steps:
         return whole
     moved = second.steps.assign(file=second.steps["file"] + before)
-    return replace(whole, steps=moved, step_time=second.step_time, grammars=second.grammars)
+    return replace(whole, steps=moved, step_time=second.step_time, clock=second.clock, grammars=second.grammars)
 
 
 def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:

@@ -30,6 +30,7 @@ from tools.run.memory_snapshots import MemorySnapshot
 from tools.run.operations import StepOperations
 from tools.run.records import MonitorRecords
 from tools.run.screening import Screening
+from tools.run.source_clock import SourceClock
 
 UNREADABLE = "unknown"  # the format of a trace file that could not be read
 SourceStatus = Literal["complete", "partial", "excluded"]
@@ -178,6 +179,7 @@ class Run:
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them
     screening: Screening | None = None  # of many traced ranks: those compared by summary, of which ``ranks`` were read
+    clocks: tuple[SourceClock, ...] = ()  # of the sources with steps or samples, where there are several
     transient: bool = False  # a trace was left out for a reason that may be gone the next time
 
     def rank(self, number: int) -> Rank:

@@ -14,6 +14,7 @@ from tools.run.job_log import JobLog
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
 from tools.run.secrets import without_secrets
+from tools.run.source_clocks import samples_left_out, slow_step_in_trace, source_clocks
 from tools.run.steps import find_steps
 from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
@@ -164,8 +165,11 @@ def _run(
 
 def _with_conflicts(run: Run, left_out: Sequence[str]) -> Run:
     """The run with what was left out as another run's, and where the sources that are left disagree."""
+    run = replace(run, clocks=source_clocks(run))
     conflicts = (*left_out, *disagreements_of(run))
-    return replace(run, notes=(*run.notes, *conflicts), conflicts=conflicts)
+    return replace(
+        run, notes=(*run.notes, *samples_left_out(run), *slow_step_in_trace(run), *conflicts), conflicts=conflicts
+    )
 
 
 def _traces(by_rank: Mapping[int, Sequence[Part]], layout: Layout, origin_ns: int | None) -> Account:

@@ -49,7 +49,7 @@ class TrackedSteps:
             return
         tokens = next((number(str(value)) for name, value in values.items() if TOKENS.match(field_name(name))), None)
         clock = number(str(values.get(CLOCK)))
-        stamp = None if clock is None else Stamp(clock, CLOCK_S, dated=True)
+        stamp = None if clock is None else Stamp(clock, CLOCK_S, dated=True, zoned=True)
         if stamp is not None or found.wall_ms is not None:
             found = replace(found, epoch=None, tokens_per_s=tokens, mean=OF_INTERVAL in values)
             rows.add(found, record, stamp)
@@ -82,6 +82,7 @@ def tracked_log(name: str, series: Series | None, settings: Mapping[str, tuple[s
         actions=empty_table(ACTION_COLUMNS),
         files=(name,),
         step_time="step" if series is None else series.step_time,
+        clock="none" if series is None else series.clock,
         grammars=() if series is None else (series.grammar,),
         settings=known,
     )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tools.knowledge.thresholds import Thresholds
 from tools.run.counters import CounterRecords
+from tools.run.source_clocks import samples_in_training
 from tools.views.profile import Profile
 
 PLACE = ["file", "host", "device"]
@@ -142,6 +143,10 @@ def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:
 
 
 def counter_view(profile: Profile) -> CounterView | None:
-    """The sampled counters of the run; None where there are none."""
+    """The sampled counters of the run, while it trains as far as that is known; None where there are none."""
     records = profile.run.counters
-    return None if records is None else profile.memo("counter_view", lambda: CounterView(records, profile.thresholds))
+    if records is None:
+        return None
+    return profile.memo(
+        "counter_view", lambda: CounterView(samples_in_training(profile.run) or records, profile.thresholds)
+    )

@@ -9,6 +9,7 @@ from typing import Literal
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.display import counted, numbered, rank_count, rank_list, recorded_count
+from hermes_agent.report.clocks import clock_lines
 
 MOST_SOURCES = 64  # files listed, those first that were not read in full
 MOST_ASKING = 8  # checks that are named with what they need
@@ -73,6 +74,7 @@ def coverage(diagnosis: Diagnosis) -> tuple[str, ...]:
     if len(run.step_times) > 1:
         by_source = (f"{NAMED[each.source]} {written(each.median_ms, 'ms')} ({each.what})" for each in run.step_times)
         lines.append(f"Median step by source, the better one first: {'; '.join(by_source)}.")
+    lines += clock_lines(diagnosis)
     if diagnosis.causes:
         saved = sum(cause.impact_pct for cause in diagnosis.causes)
         lines.append(f"The savings of the causes found add up to {written(saved, '%')} of the step.")

@@ -188,8 +188,8 @@ class Collector:
             stream.steps[found.grammar] = StepRows(found.grammar)
         stamp = None
         if found.clock_s is not None:
-            stamp = Stamp(found.clock_s, CLOCK_S, dated=True)
-        elif found.wall_ms is None:
+            stamp = Stamp(found.clock_s, CLOCK_S, dated=True, zoned=True)
+        else:
             stamp = line.stamp or stamp_within(text)
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step

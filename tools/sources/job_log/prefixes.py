@@ -38,6 +38,7 @@ class Stamp:
     seconds: float
     resolution_s: float
     dated: bool
+    zoned: bool = False  # the zone of the clock is stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _dated(found: re.Match[str]) -> Stamp | None:
     except ValueError:
         return None
     seconds = moment.replace(tzinfo=_zone(found["zone"])).timestamp()
-    return Stamp(seconds + _part(found), _resolution(found), dated=True)
+    return Stamp(seconds + _part(found), _resolution(found), dated=True, zoned=bool(found["zone"]))
 
 
 def _clock(found: re.Match[str]) -> Stamp:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import pandas as pd
 
 from tools.errors import InputError
+from tools.run.counters import SampleClock
 from tools.run.events import empty_table
 from tools.run.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
 from tools.sources.decompress import Expansion, Readable
@@ -94,6 +95,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         actions=_frame([{**asdict(row), "file": file} for row in collector.actions], ACTION_COLUMNS),
         files=(name,),
         step_time=max(kinds, key=CLOSEST_FIRST.index) if kinds else "step",
+        clock=_one_clock(series.clock for series in chosen.values()),
         grammars=tuple(dict.fromkeys(series.grammar for series in chosen.values())),
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
@@ -150,6 +152,12 @@ def _best(rows: StreamRows) -> Series | None:
     return None
 
 
+def _one_clock(clocks: Iterable[SampleClock]) -> SampleClock:
+    """The clock of all step lines; none where they are written by several kinds of clocks."""
+    found = set(clocks)
+    return found.pop() if len(found) == 1 else "none"
+
+
 def _timers(streams: Mapping[Stream, StreamRows], file: int) -> pd.DataFrame:
     tables = [
         stream.timers.table().assign(rank=max(rank, 0), file=file)
@@ -195,6 +203,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         actions=_table([log.actions for log in logs], ACTION_COLUMNS),
         files=tuple(name for log in logs for name in log.files),
         step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
+        clock=_one_clock(log.clock for log in used),
         grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
         nccl=most_nccl.nccl,
         timeouts=tuple(each for log in logs for each in log.timeouts),

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.run.counters import SampleClock
 from tools.run.job_log import STEP_COLUMNS, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
@@ -25,6 +26,7 @@ RUNNING_GROWTH = 2.0
 SECONDS_BELOW, MS_ABOVE = 1.0, 10_000.0
 STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times their resolution
 MISSING = float("nan")
+NS_PER_S = 10**9
 FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s")
 
 
@@ -36,6 +38,7 @@ class Series:
     step_time: StepTime
     grammar: str
     notes: tuple[str, ...] = ()
+    clock: SampleClock = "none"
 
 
 @dataclass
@@ -45,11 +48,12 @@ class StepRows:
     grammar: str
     mean: bool = False
     dropped: int = 0
+    zoned: bool = True  # every time that was taken states its zone
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        names = ("step", "line", "epoch", "wall_ms", "bare", "running", *FIGURES)
+        names = ("step", "line", "epoch", "wall_ms", "bare", "running", *FIGURES, "written_ns")
         self._columns = {name: array("d") for name in names}
 
     def __len__(self) -> int:
@@ -62,10 +66,17 @@ class StepRows:
             return
         own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
         figures = (line.samples, line.loss_scale, line.skipped, line.tokens_per_s, line.tflops, line.samples_per_s)
-        for column, value in zip(self._columns.values(), (*own, *figures), strict=True):
+        for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
             column.append(MISSING if value is None else value)
-        self._stamps.append(stamp)
+        self._stamps.append(stamp if line.wall_ms is None else None)  # of which differences are used
         self.mean |= line.mean
+
+    def _written_ns(self, stamp: Stamp | None) -> float | None:
+        """The time at which the line was written; None without a date."""
+        if stamp is None or not stamp.dated:
+            return None
+        self.zoned &= stamp.zoned
+        return round(stamp.seconds * NS_PER_S)
 
     def series(self) -> Series | None:
         """The series of its longest start; None where it holds no time."""
@@ -83,7 +94,9 @@ class StepRows:
         start = start.assign(wall_ms=per_step)[per_step > 0]
         if len(start) < LEAST_ROWS:
             return None
-        return Series(_typed(start), kind, self.grammar, tuple(notes))
+        known = bool(start["written_ns"].notna().any())
+        clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
+        return Series(_typed(start), kind, self.grammar, tuple(notes), clock)
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
         """The rows of the start with the most of them, steps rising, and their stamps."""
@@ -192,5 +205,5 @@ def series_of_bar(bar: Bar) -> Series | None:
     rows, smoothed = bar_rows(bar)
     if len(rows) < LEAST_ROWS:
         return None
-    table = pd.DataFrame(rows).assign(**dict.fromkeys(FIGURES, MISSING))
+    table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
     return Series(_typed(table), "smoothed" if smoothed else "mean", "progress bar")

@@ -1,0 +1,28 @@
+"""How the clocks of a run's sources were aligned, as sentences."""
+
+from __future__ import annotations
+
+from hermes_agent.model.diagnosis import Diagnosis, SourceClockRecord
+
+
+def clock_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """One line for each source that was held against another; empty where there is one source of times."""
+    return tuple(_line(each) for each in diagnosis.run.source_clocks if each.method != "reference")
+
+
+def _line(clock: SourceClockRecord) -> str:
+    if clock.method == "none":
+        return f"{clock.source}: not aligned with the other sources: {clock.why}."
+    steps = ""
+    if clock.step_shift is not None:
+        steps = (
+            f"; its step N is step N{clock.step_shift:+d} of {clock.to}" if clock.step_shift else "; equal step numbers"
+        )
+    if clock.offset_ms is None:
+        return f"{clock.source}: placed on {clock.to} {clock.why}{steps}; residual {_ms(clock.residual_ms)}."
+    shifted = "no offset" if not clock.offset_ms else f"offset {_ms(clock.offset_ms)}"
+    return f"{clock.source}: aligned with {clock.to} {clock.why}; {shifted}, residual {_ms(clock.residual_ms)}{steps}."
+
+
+def _ms(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.1f} ms"

@@ -1,0 +1,130 @@
+"""Job output, samples and traces of one folder on one time of day."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tools.sources.kineto_text import rank_info, span, write_trace
+from tools.run.model import Run
+from tools.run.source_clock import SourceClock, clock_of, step_shift
+from tools.sources.load import load_run
+from tools.views.counters import counter_view
+from tools.views.profile import Profile
+
+BEGIN = datetime(2025, 9, 16, 5, 20, tzinfo=UTC)
+WALLS_MS = np.round(500.0 + 150.0 * np.random.default_rng(7).random(120), 2).tolist()
+ENDS_S = [sum(WALLS_MS[: at + 1]) / 1e3 for at in range(len(WALLS_MS))]
+FIRST_TRACED, TRACED = 60, 8
+
+
+def stamped(zone_h: float, walls_ms: list[float] = WALLS_MS, late_s: float = 0.004) -> str:
+    """The output of a training whose clock is so many hours ahead of UTC and names no zone."""
+    lines = []
+    for at, wall_ms in enumerate(walls_ms):
+        moment = BEGIN + timedelta(hours=zone_h, seconds=sum(walls_ms[: at + 1]) / 1e3 + late_s * (at % 3))
+        lines.append(
+            f"{moment:%Y-%m-%d %H:%M:%S},{moment.microsecond // 1000:03d} step {at} loss 2.5 step_time {wall_ms:.2f}ms"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def samples(zone_h: float, begin_s: int, end_s: int) -> str:
+    """Readings of one device each second: 100 % while the training runs, else 0 %."""
+    rows = ["timestamp, index, utilization.gpu [%]"]
+    for at in range(begin_s, end_s):
+        moment = BEGIN + timedelta(hours=zone_h, seconds=at + 0.25)
+        rows.append(
+            f"{moment:%Y/%m/%d %H:%M:%S}.{moment.microsecond // 1000:03d}, 0, {100 if 0 <= at < ENDS_S[-1] else 0} %"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def folder(path: Path, log: str, smi: str = "", traced: bool = True) -> Run:
+    """A trace of eight steps in the middle of the training, its output and its samples."""
+    if traced:
+        events = []
+        for number in range(TRACED):
+            at = FIRST_TRACED + number
+            begin_us = 1e6 * (ENDS_S[at] - WALLS_MS[at] / 1e3)
+            events.append(span(f"ProfilerStep#{number}", begin_us, 1e3 * WALLS_MS[at] - 1, "user_annotation"))
+            events.append(span("aten::mm", begin_us + 10, 90))
+        base_ns = int(BEGIN.timestamp()) * 10**9
+        write_trace(path / "rank0.json", events, distributedInfo=rank_info(0), baseTimeNanoseconds=base_ns)
+    (path / "job.out").write_text(log)
+    if smi:
+        (path / "gpus.csv").write_text(smi)
+    return load_run([path])
+
+
+def of_log(run: Run) -> SourceClock:
+    found = clock_of(run.clocks, "job.out")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("zone_h", [0.0, 2.0, -7.0, 5.75])
+def test_the_zone_of_a_log_follows_from_its_steps(tmp_path: Path, zone_h: float) -> None:
+    run = folder(tmp_path, stamped(zone_h))
+    clock = of_log(run)
+    assert (clock.method, clock.to, clock.step_shift) == ("steps", "the traces", -FIRST_TRACED)
+    assert clock.offset_ns is not None
+    assert clock.residual_ns is not None
+    assert abs(clock.offset_ns + zone_h * 3600e9) <= clock.residual_ns <= 20e6
+
+
+def test_the_slowest_printed_step_is_placed_in_the_trace(tmp_path: Path) -> None:
+    run = folder(tmp_path, stamped(2.0))
+    traced = range(FIRST_TRACED, FIRST_TRACED + TRACED)
+    slowest = max(traced, key=lambda at: WALLS_MS[at])
+    (note,) = [each for each in run.notes if "slowest traced step" in each]
+    assert note == (
+        f"job.out: its slowest traced step is {slowest} with {WALLS_MS[slowest]:.4g} ms, "
+        f"step {slowest - FIRST_TRACED} of the traces"
+    )
+
+
+def test_samples_in_the_zone_of_the_log_are_kept_for_the_training_alone(tmp_path: Path) -> None:
+    run = folder(tmp_path, stamped(2.0), samples(2.0, -60, 100))
+    clock = clock_of(run.clocks, "gpus.csv")
+    assert clock is not None
+    assert (clock.method, clock.offset_ns) == ("stamps", -2 * 3600e9)
+    view = counter_view(Profile(run))
+    assert view is not None
+    (device,) = view.devices.values()
+    assert device.table["device_busy_pct"].unique().tolist() == [100.0]
+    inside = sum(0 <= at + 0.25 <= ENDS_S[-1] for at in range(-60, 100))
+    assert abs(len(device.table) - inside) <= 1
+    assert f"gpus.csv: {160 - len(device.table)} of 160 readings are from before or after the training" in " ".join(
+        run.notes
+    )
+
+
+def test_samples_without_a_zone_next_to_a_trace_alone_are_not_placed(tmp_path: Path) -> None:
+    run = folder(tmp_path, "no steps here\n", samples(2.0, -60, 100))
+    clock = clock_of(run.clocks, "gpus.csv")
+    assert clock is not None
+    assert (clock.method, clock.offset_ns) == ("none", None)
+    assert "no time zone" in clock.why
+
+
+def test_a_log_of_other_steps_is_not_placed(tmp_path: Path) -> None:
+    regular = [530.0 + (at * 37 % 11) for at in range(120)]
+    clock = of_log(folder(tmp_path, stamped(2.11, regular)))
+    assert (clock.method, clock.offset_ns, clock.step_shift) == ("none", None, None)
+    assert clock.why
+
+
+def test_shifts_of_steps_add_up_over_the_source_between() -> None:
+    clocks = (
+        SourceClock("the traces", "reference", "the traces", 0.0, 0.0, 6, 0),
+        SourceClock("the monitor", "stamps", "the traces", 0.0, 1e6, 0, -60),
+        SourceClock("job.out", "steps", "the monitor", None, 5e6, 32, -1),
+        SourceClock("the step log", "none"),
+    )
+    assert step_shift(clocks, "job.out", "the traces") == -61
+    assert step_shift(clocks, "the traces", "job.out") == 61
+    assert step_shift(clocks, "the step log", "the traces") is None
