@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt, sqrt
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 from tools.comparison.compare import Comparison
 from tools.metrics.recorded.series import step_series_of
 from tools.views.profile import Profile
+from tools.views.scatter import student_quantile
 
 LEAST_STEPS = 3  # of each run; the spread of fewer is not known
 BATCHED_FROM = 16  # steps from which means of batches count, since neighbouring steps are alike
-LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,6 @@ def interval_of(before_ms: NDArray[np.float64], after_ms: NDArray[np.float64]) -
         freedom = (part_a + part_b) ** 2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
     half = ratio * spread * student_quantile(freedom)
     return ChangeInterval(*(100.0 * (each - 1.0) for each in (ratio, ratio - half, ratio + half)))
-
-
-def student_quantile(freedom: float) -> float:
-    """The two-sided 95 % quantile of Student's t (Abramowitz and Stegun 26.7.5; within 1 % from 3 degrees on)."""
-    z = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
-    terms = (
-        (z**3 + z) / 4.0,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96.0,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384.0,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160.0,
-    )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
 
 
 def _steps_ms(profile: Profile, recorded: bool) -> NDArray[np.float64]:

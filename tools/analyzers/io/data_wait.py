@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.io.loader_records import loader_reading, recorded_data_wait
+from tools.analyzers.io.loader_records import UNREAD, loader_reading, recorded_data_wait
 from tools.analyzers.overlap.idle import removal
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import shortened, shortened_on
@@ -149,7 +149,11 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         details=(
             say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),
             say("The wait is seen in {0}.", waiting),
-            *(say(text, fact) for text, fact in zip(INSIDE, work, strict=True) if fact.value >= 1.0),
+            *(
+                say(text if fact.value >= EVIDENT_PCT else text.partition(":")[0] + ".", fact)
+                for text, fact in zip(INSIDE, work, strict=True)
+                if fact.value >= 1.0
+            ),
             *(() if by_records is None else by_records.sentences),
             *(() if spared is None else (say("No other rank waits longer for data than {0} per step.", spared),)),
         ),
@@ -176,7 +180,7 @@ def _diagnosis(
         return "slow_data_reading", None, 0.9
     evident = max(processing.value, operators.value) >= EVIDENT_PCT
     if kind == "single" and not (evident and _same_kind_spared(profile, ranks, kind)):
-        return "slow_data_processing", "too_few_workers", 0.95 if evident else 0.85
+        return "slow_data_processing", "too_few_workers", 0.95 if evident else UNREAD
     if evident:
         return "slow_data_processing", "heavy_transform", 0.95 if kind == "single" else 0.85
     return "slow_data_processing", None, 0.7

@@ -80,6 +80,7 @@ def imbalance(profile: Profile) -> Check | Finding:
     heavy = _numbers(stages)[int(stages.table["compute_ms"].to_numpy().argmax())]
     own, limits = measure(profile, "stage_compute_ms", rank=heavy), profile.thresholds
     saved_pct = 100.0 * stages.imbalance_ms / profile.mean_step_ms
+    least = measure(profile, "least_stage_excess_ms")
     if saved_pct < limits["noted_pct"] or over.value < limits["rank_spread_pct"]:
         return clean(say("The heaviest stage computes {0} per step, the mean of the stages is {1}.", own, mean))
     each = {rank: measure_all(profile, "stage_compute_ms", "stage_wait_ms", rank=rank) for rank in _numbers(stages)}
@@ -90,13 +91,19 @@ def imbalance(profile: Profile) -> Check | Finding:
         cause="pipeline_imbalance",
         claim=say(text, own, over, mean),
         confidence=confidence(
-            (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
+            (over.value, limits["rank_spread_pct"]),
+            (saved_pct, 0.5 * limits["cause_share_pct"]),
+            (100.0 * least.value / profile.mean_step_ms, limits["cause_share_pct"]),
+            at_most=0.9,
         ),
         ranks=(heavy,),
         change=(*waiting_less(profile, stages, stages.imbalance_ms), *lighter(profile, stages, heavy)),
-        details=tuple(
-            say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
-            for rank, facts in each.items()
+        details=(
+            *(
+                say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
+                for rank, facts in each.items()
+            ),
+            say("By the scatter of the traced steps the excess is at least {0} (95 %).", least),
         ),
         symptom_of=("slow_device", "cpu_contention"),
         hints={"rank": str(heavy)},

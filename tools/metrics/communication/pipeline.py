@@ -18,6 +18,7 @@ from tools.metrics.measurement import Measurement, metric, of_ranks
 from tools.views.collectives import partner_wait_ns, point_to_point
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+from tools.views.scatter import least_mean
 
 LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
 BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
@@ -30,11 +31,13 @@ class Stages:
     """One chain of stages.
 
     ``table``: index rank, columns compute_ms, wait_ms (for neighbours) and host_ms (nothing but host work), per step.
+    ``steps_ms``: the compute of each stage (columns) in each step that all of them were traced in.
     """
 
     count: int  # of stages, traced or not
     micro_batches: float
     table: pd.DataFrame
+    steps_ms: pd.DataFrame
 
     @property
     def bubble_share(self) -> float:
@@ -55,6 +58,12 @@ class Stages:
     def imbalance_ms(self) -> float:
         """Extra compute of the heaviest stage over the mean: equal stages would shorten the step by about that."""
         return self.heaviest_ms - self.mean_ms
+
+    @property
+    def least_imbalance_ms(self) -> float:
+        """The same as far as it stands out from the scatter of the steps."""
+        over = self.steps_ms[self.table["compute_ms"].idxmax()] - self.steps_ms.mean(axis=1)
+        return least_mean(over.to_numpy(dtype=np.float64)) if len(over) else self.imbalance_ms
 
     @property
     def bubble_ms(self) -> float:
@@ -109,7 +118,9 @@ def pipeline(profile: Profile) -> Stages | None:
     stages = pd.DataFrame(np.array(rows) / 1e6, index=numbers, columns=["compute_ms", "wait_ms", "host_ms"])
     known = profile.run.layout.pipeline_parallel
     count = known if known and known > 1 else len(exchanging) // chains
-    return Stages(count, min(exchanging.values()) / 2.0, stages)
+    steps_ms = [view.breakdown.groupby("number")["compute_ns"].sum() / 1e6 for view in exchanging]
+    each = pd.concat(steps_ms, axis=1, keys=numbers).dropna()
+    return Stages(count, min(exchanging.values()) / 2.0, stages, each)
 
 
 def _chains(table: pd.DataFrame, views: list[RankProfile]) -> int:
@@ -170,6 +181,12 @@ def stage_imbalance_pct(profile: Profile) -> Measurement:
     """Extra compute of the heaviest stage over the mean stage."""
     stages = _stages(profile)
     return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
+
+
+@metric("ms", "least excess compute of the heaviest stage", "How much longer does the heaviest stage compute at least?")
+def least_stage_excess_ms(profile: Profile) -> Measurement:
+    """Extra compute of the heaviest stage per step, the lower end of the 95 % interval over the steps."""
+    return _of(profile, _stages(profile).least_imbalance_ms)
 
 
 @metric("ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for others?")

@@ -177,3 +177,14 @@ def test_one_stage_alone_cannot_be_judged() -> None:
     stage.exchange("gloo:send", TRANSFER_US)
     stage.rank.step(0, 0, stage.now_us)
     assert {check.status for check in analyze(profile_of(stage.rank))} == {"cannot_answer"}
+
+
+@pytest.mark.parametrize(
+    ("excess_ms", "least_ms"), [([6.0, 6.0, 6.0], 6.0), ([4.4, 7.05, 6.25], 5.9 - 4.303 * 1.3593 / 3**0.5)]
+)
+def test_an_excess_of_compute_counts_as_far_as_the_scatter_of_the_steps_leaves_it_sure(
+    excess_ms: list[float], least_ms: float
+) -> None:
+    steps_ms = pd.DataFrame({0: [48.0] * 3, 1: [48.0 + 2.0 * each for each in excess_ms]})
+    table = pd.DataFrame({"compute_ms": steps_ms.mean(), "wait_ms": [12.0, 0.0]})
+    assert Stages(2, 4.0, table, steps_ms).least_imbalance_ms == pytest.approx(least_ms, rel=0.06)
