@@ -104,7 +104,7 @@ def slow_step_in_trace(run: Run) -> Iterator[str]:
     steps = run.job_log.steps
     steps = steps[((steps["span"] == 1) & (steps["step"] + shift).isin(traced)).to_numpy() & steps["wall_ms"].notna()]
     if len(steps) >= LEAST_READINGS:
-        slowest = steps.loc[steps["wall_ms"].idxmax()]
+        slowest = steps.iloc[int(steps["wall_ms"].to_numpy().argmax())]
         number, wall_ms = int(slowest["step"]), float(slowest["wall_ms"])
         yield f"{name}: its slowest traced step is {number} with {wall_ms:.4g} ms, step {number + shift} of the traces"
 

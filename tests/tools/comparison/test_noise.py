@@ -8,7 +8,8 @@ import pytest
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic_runs import host_bound
 from tools.comparison.compare import compare
-from tools.comparison.noise import change_interval, interval_of, student_quantile
+from tools.comparison.noise import change_interval, interval_of
+from tools.views.scatter import student_quantile
 
 
 @pytest.mark.parametrize(("freedom", "published"), [(3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (np.inf, 1.960)])
