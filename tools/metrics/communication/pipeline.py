@@ -6,7 +6,7 @@ others by waiting for a transfer. (Ring exchanges, as in context parallelism, be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ class Stages:
     count: int  # of stages, traced or not
     micro_batches: float
     table: pd.DataFrame
-    steps_ms: pd.DataFrame
+    steps_ms: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def bubble_share(self) -> float:
@@ -62,8 +62,10 @@ class Stages:
     @property
     def least_imbalance_ms(self) -> float:
         """The same as far as it stands out from the scatter of the steps."""
+        if self.steps_ms.empty:
+            return self.imbalance_ms
         over = self.steps_ms[self.table["compute_ms"].idxmax()] - self.steps_ms.mean(axis=1)
-        return least_mean(over.to_numpy(dtype=np.float64)) if len(over) else self.imbalance_ms
+        return least_mean(over.to_numpy(dtype=np.float64))
 
     @property
     def bubble_ms(self) -> float:
