@@ -53,7 +53,7 @@ class HeldFile(BaseModel):
     verdicts: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     what: str = ""
-    tolerance_pct: float = 0.0  # of its facts; without it the last digit that they state
+    defined_otherwise: dict[str, float] = {}  # our figure of a fact that its author defines otherwise
 
 
 class Held(BaseModel):
@@ -120,7 +120,8 @@ def judged(folder: Path, entry: Entry, asked: Held) -> Outcome:
         return Outcome(entry.path, verdict="refused", faults=wrong, seconds=time.perf_counter() - begun)
     formats = tuple(dict.fromkeys(each.format for each in found.run.sources if each.status != "excluded"))
     facts = {name: value for name, value in entry.facts.items() if name in asked.facts and name not in own.skip}
-    off = list(_figures(path, facts, asked.facts, own.tolerance_pct) if facts else ())
+    facts |= {name: value for name, value in own.defined_otherwise.items() if name in facts}
+    off = list(_figures(path, facts, asked.facts) if facts else ())
     return Outcome(
         path=entry.path,
         formats=formats,
@@ -162,10 +163,8 @@ def _label(found: Diagnosis, label: Label, own: HeldFile) -> Iterator[str]:
             yield f"the answer does not name {named}"
 
 
-def _figures(
-    path: Path, facts: Mapping[str, float], known: Mapping[str, HeldFact], tolerance_pct: float
-) -> Iterator[str]:
-    """The facts that are measured otherwise: by more than the last digit that they state, or the tolerance."""
+def _figures(path: Path, facts: Mapping[str, float], known: Mapping[str, HeldFact]) -> Iterator[str]:
+    """The facts that are measured otherwise: by more than the last digit that they state."""
     profile = Profile(load_run([path]))
     ranks = profile.run.rank_numbers
     for name, value in facts.items():
@@ -176,7 +175,7 @@ def _figures(
         except HermesError as error:
             yield f"{name}: {error}"
             continue
-        if abs(measured - value) > max(ROUNDING * 10.0 ** -_decimals(value), abs(value) * tolerance_pct / 100.0):
+        if abs(measured - value) > ROUNDING * 10.0 ** -_decimals(value):
             yield f"{name} {measured:.6g}, stated {value}"
 
 

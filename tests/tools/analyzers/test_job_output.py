@@ -238,6 +238,13 @@ def test_warnings_and_the_summary_of_the_job_are_repeated(tmp_path: Path) -> Non
     assert [fact.value for said in check.support for fact in said.facts] == [1, 896.0007, 1.116]
 
 
+def test_the_length_of_the_training_is_that_of_the_main_process(tmp_path: Path) -> None:
+    ranks = "{'train_runtime': 896.0007, 'train_samples_per_second': 1.116}\n{'train_runtime': 895.9367}\n"
+    whole = "[INFO|trainer_pt_utils.py:912] 2021-05-25 07:09:47,832 >>   train_runtime            = 0:14:55.93\n"
+    profile = profile_of(tmp_path, megatron(*STEPS) + ranks + whole)
+    assert measure(profile, "stated_runtime_s").value == 895.93
+
+
 def test_a_log_that_ends_in_a_time_out_asks_for_the_flight_recorder(tmp_path: Path) -> None:
     ranked = ranking(profile_of(tmp_path, WATCHDOG))
     assert (ranked.verdict, ranked.why) == ("inconclusive", "a collective timed out, and its log does not show why")

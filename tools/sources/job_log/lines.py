@@ -52,6 +52,7 @@ WORDS = (
         b"accumulat",
         b"heckpoint",
         b"number of worker",
+        b"train_runtime",
     ),
 )
 

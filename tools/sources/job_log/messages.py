@@ -32,6 +32,8 @@ ARGUMENTS = {
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
+# Of the main process alone, at the end of HF Trainer's ``log_metrics``: the other lines are of one rank each.
+WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,6})?)\s*\Z")
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
@@ -90,6 +92,8 @@ class Messages:
                 self._status.setdefault(int(found[3]), (group, int(found[4]), int(found[5])))
         elif stated := _stated(text):
             for name, value in stated:
+                if WHOLE_RUNTIME.search(text):
+                    self.settings.pop(name, None)
                 self.settings.setdefault(name, Cited(value, line, self.file))
         elif "heckpoint" in text and (found := SAVE.search(text)):
             if len(self.saves) < MOST_SAVES:
@@ -144,6 +148,9 @@ def _stated(text: str) -> list[tuple[str, str]]:
         where = "cpu" if found[1] == "CPU" else "device"
         return [(f"self_{where}_time_total", str(in_ms(found[2], found[3]) or 0.0))]
     if "train_runtime" in text:
+        if whole := WHOLE_RUNTIME.search(text):
+            days, hours, minutes = (int(each or 0) for each in whole.groups()[:3])
+            return [("train_runtime", str(round(86_400 * days + 3600 * hours + 60 * minutes + float(whole[4]), 6)))]
         return SUMMARY.findall(text)
     if "world size" in text and (found := WORLD.search(text)):
         return list(zip(WORLD_NAMES, found.groups(), strict=True))
