@@ -62,4 +62,4 @@ def _facts(read: _Environment) -> dict[str, str]:
     return dict(list(facts.items())[:MOST_FACTS])
 
 
-ENVIRONMENT = RecordFormat("environment", re.compile(r"env\.json\Z"), _read, makes_run=False, with_capture=True)
+ENVIRONMENT = RecordFormat("environment", re.compile(r"env\.json\Z"), _read, with_capture=True)

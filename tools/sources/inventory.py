@@ -66,7 +66,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     for path in rest:
         if _exists_as_file(path):
             known = _recognised(path, formats)
-            traces += [] if known else [path]
+            traces += [] if known or _named(path, formats) else [path]
             for each in known:
                 given.setdefault(each.name, []).append(path)
             continue
@@ -115,6 +115,14 @@ def _holds(path: Path, wanted: RecordFormat) -> bool:
         return bool(plain_or_packed(path, wanted.needed or wanted.names))
     except OSError:  # noted where it is listed as the folder that it is
         return False
+
+
+def _named(path: Path, formats: Sequence[RecordFormat]) -> bool:
+    """Whether a file given by its path bears the name of records of a run folder, where it is then read."""
+    return any(
+        each.recognises is None and not each.folder and each.names.match(unpacked_name(path)) is not None
+        for each in formats
+    )
 
 
 def _recognised(path: Path, formats: Sequence[RecordFormat]) -> tuple[RecordFormat, ...]:

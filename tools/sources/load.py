@@ -16,6 +16,7 @@ from tools.run.model import Layout, Rank, Run, Source
 from tools.run.secrets import without_secrets
 from tools.run.source_clocks import samples_left_out, slow_step_in_trace, source_clocks
 from tools.run.steps import find_steps
+from tools.sources.environment import ENVIRONMENT
 from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
@@ -210,9 +211,10 @@ def _untraced(
     if read.operations is not None:
         sizes_of = read.operations
         stated = replace(stated, data_parallel=sizes_of.data_parallel, pipeline_parallel=sizes_of.stage_count)
+    listed = read.sources or _environments(found)
     run = Run(
         ranks=(),
-        sources=(*sources(found.traces, (), failures), *read.sources),
+        sources=(*sources(found.traces, (), failures), *listed),
         layout=replace(stated, world_size=sizes.pop()) if len(sizes) == 1 else stated,
         origin_unix_ns=None,
         notes=(*found.notes, NO_TRACE, *notes((), failures), *read.notes),
@@ -230,6 +232,12 @@ def _untraced(
         transient=any(failure.transient for failure in failures),
     )
     return _with_conflicts(run, read.conflicts)
+
+
+def _environments(found: Inventory) -> tuple[Source, ...]:
+    """The files that state the environment, which are listed where there is nothing else."""
+    own = (file for each in found.of(ENVIRONMENT) for file in each.files)
+    return tuple(Source(file, ENVIRONMENT.name, (), "complete") for file in own)
 
 
 def layout_of(log: JobLog) -> Layout:

@@ -10,6 +10,7 @@ import pytest
 from hermes_agent.cli.env import environment
 from tests.asked import ask
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
+from tools.judgement.ranking import ranking
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -52,6 +53,17 @@ def test_harmless_settings_are_clean_and_none_at_all_is_an_open_question(tmp_pat
     assert ask(Profile(load_run([traced(tmp_path)])), "cpu.environment").status == "cannot_answer"
     (tmp_path / "env.json").write_text(json.dumps(environment({"OMP_NUM_THREADS": "8"})))
     assert ask(Profile(load_run([tmp_path])), "cpu.environment").status == "clean"
+
+
+@pytest.mark.parametrize("of_file", [True, False], ids=["the file", "its folder"])
+def test_an_environment_alone_is_a_run_that_is_inconclusive_and_asks_for_a_trace(tmp_path: Path, of_file: bool) -> None:
+    file = tmp_path / "env.json"
+    file.write_text(json.dumps(environment({"OMP_NUM_THREADS": "8"}) | {"versions": {"torch": "2.13.0"}}))
+    run = load_run([file if of_file else tmp_path])
+    assert [(source.path.name, source.status) for source in run.sources] == [("env.json", "complete")]
+    ranked = ranking(Profile(run))
+    assert ranked.verdict == "inconclusive"
+    assert "a trace of a few steps" in ranked.needs
 
 
 def test_a_file_that_is_no_environment_is_left_out_with_a_note(tmp_path: Path) -> None:
