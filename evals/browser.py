@@ -75,7 +75,12 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
         self._devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self._send("POST", "/url", {"url": page.resolve().as_uri()})
+        for address in ("about:blank", page.resolve().as_uri()):  # from one of its own anchors it would not load again
+            self._send("POST", "/url", {"url": address})
+
+    def show_as(self, medium: str) -> None:
+        """Lay the page out for ``screen`` or ``print``."""
+        self._devtools("Emulation.setEmulatedMedia", media=medium)
 
     def _devtools(self, command: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         return self._send("POST", "/goog/cdp/execute", {"cmd": command, "params": arguments})

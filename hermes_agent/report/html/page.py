@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,10 @@ from hermes_agent.report.html.coverage import (
 )
 from hermes_agent.report.html.evidence import PageEvidence, commands, evidence_count, evidence_rows, known_ids
 from hermes_agent.report.html.text import link, linked, web_address
+from hermes_agent.report.pictures.drawn import Drawn
 from hermes_agent.report.pictures.export import inline_svg
 from hermes_agent.report.pictures.palette import style_variables
-from hermes_agent.report.pictures.registry import Drawn, drawable, most_telling
+from hermes_agent.report.pictures.registry import drawable, most_telling
 from hermes_agent.report.sections import interval_meaning, sections
 from hermes_agent.version import VERSION
 
@@ -123,7 +124,7 @@ def _page(diagnosis: Diagnosis, profile: Profile | None, paths: Sequence[Path]) 
         gains=gains(diagnosis),
         first=pictures[0] if pictures else None,
         pictures=tuple(pictures[1:]),
-        missing=tuple((name.replace("_", " "), reason) for name, reason in missing.items()),
+        missing=_by_reason(missing),
         unanswered=unanswered(diagnosis),
         unanswered_count=unanswered_count(diagnosis),
         coverage=coverage(diagnosis),
@@ -135,6 +136,18 @@ def _page(diagnosis: Diagnosis, profile: Profile | None, paths: Sequence[Path]) 
         evidence_count=evidence_count(diagnosis),
         commands=commands(diagnosis, paths),
     )
+
+
+def _by_reason(missing: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The pictures that cannot be drawn, those with the same reason together: names and reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        names.setdefault(reason, []).append(name.replace("_", " "))
+    return tuple((_alternatives(each), reason) for reason, each in names.items())
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _policy(style: str, script: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import altair as alt
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.display import PART_TITLES, family_title
-from hermes_agent.report.pictures.data import CriticalPath, StepTimes
+from hermes_agent.report.pictures.data import CriticalPath, StepPoint, StepTimes
 from hermes_agent.report.pictures.palette import HEAT_LEVELS, PARTS, Colour
 from hermes_agent.report.pictures.roofline import Roofline, operator_text, operator_type
 from hermes_agent.report.pictures.rows import Bar, Grid, columns
@@ -22,6 +22,7 @@ NARROW_PX = 480
 MOST_COLUMNS = 48
 ROOM_FOR_VALUE_PX = 48  # of a cell of the heatmap
 NAMED_LONG = 3  # long steps that are labelled
+NEAR_END = 0.08  # of the columns: half a label is about as wide
 LABEL_GAP_PX = 8  # between the numbers of steps below a picture
 LABELLED_CHARS = 24
 PEAK_NAMES_PX = 150
@@ -45,6 +46,7 @@ class Canvas:
         return min(max((self.width - LABEL_PX // 2) // least_px, 8), MOST_COLUMNS)
 
 
+Align = Literal["left", "center", "right"]
 Picture: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
 
@@ -66,7 +68,7 @@ def series(times: StepTimes, canvas: Canvas) -> Picture:
             "step": each.label,
             "ms": each.longest.ms,
             "kind": "long step" if each.longest.long else "step",
-            "said": f"step {each.longest.step}, rank {each.longest.rank}: {written(each.longest.ms, 'ms')}",
+            "said": f"{_point(each.longest)}: {written(each.longest.ms, 'ms')}",
         }
         for each in shown
     ]
@@ -80,15 +82,39 @@ def series(times: StepTimes, canvas: Canvas) -> Picture:
     base = alt.Chart(_data(rows))
     bars = base.mark_bar().encode(x=x, y=alt.Y("ms:Q", title="ms"), color=colour, description="said:N")
     longest = sorted((row for row in rows if row["kind"] == "long step"), key=lambda row: -float(row["ms"]))
-    named = [{**row, "text": written(float(row["ms"]), "ms")} for row in _apart(longest, order)]
-    labels = alt.Chart(_data(named)).mark_text(dy=-7, color=canvas.colour("ink"), aria=False)
+    named = [
+        {**row, "text": written(float(row["ms"]), "ms"), "align": _align(order.index(row["step"]), len(order))}
+        for row in _apart(longest, order)
+    ]
     lines = [{"ms": times.median_ms, "said": f"median {written(times.median_ms, 'ms')}"}]
     rule = alt.Chart(_data(lines)).mark_rule(strokeDash=[5, 4], color=canvas.colour("ink"))
     return alt.layer(
         bars,
-        labels.encode(x=alt.X("step:O", sort=order), y="ms:Q", text="text:N"),
+        *_labels(named, order, canvas),
         rule.encode(y="ms:Q", description="said:N"),
     ).properties(width=canvas.width - 70, height=HEIGHT_PX)
+
+
+def _align(place: int, count: int) -> Align:
+    """The side of its column on which a label has room: at the ends of a picture it would run over the axis."""
+    if count * NEAR_END > 1 and place < count * NEAR_END:
+        return "left"
+    return "right" if count * NEAR_END > 1 and place >= count * (1 - NEAR_END) else "center"
+
+
+def _labels(named: Sequence[dict[str, Any]], order: Sequence[str], canvas: Canvas) -> list[alt.Chart]:
+    """The texts above long steps, a layer for each side that they begin at."""
+    layers = []
+    for align in get_args(Align):
+        rows = [row for row in named if row["align"] == align]
+        text = alt.Chart(_data(rows)).mark_text(dy=-7, align=align, color=canvas.colour("ink"), aria=False)
+        if rows:
+            layers.append(text.encode(x=alt.X("step:O", sort=list(order)), y="ms:Q", text="text:N"))
+    return layers
+
+
+def _point(each: StepPoint) -> str:
+    return f"step {each.step}" if each.rank is None else f"step {each.step}, rank {each.rank}"
 
 
 def _apart(longest: Sequence[dict[str, Any]], order: Sequence[str]) -> list[dict[str, Any]]:

@@ -28,11 +28,12 @@ MEASURES = {
 class StepPoint:
     """One step on the rank that took longest for it; ``long`` is over the limit for usual steps.
 
-    ``traced`` marks the profiled ones among steps of records; what makes them longer may be the profiler.
+    ``rank`` is None where the step is known of the job as a whole. ``traced`` marks the profiled ones among steps of
+    records; what makes them longer may be the profiler.
     """
 
     step: int
-    rank: int
+    rank: int | None
     ms: float
     long: bool
     traced: bool = False
@@ -195,9 +196,12 @@ def step_times(diagnosis: Diagnosis, limit_pct: float) -> StepTimes:
 
 
 def recorded_times(
-    rank: int, times: Iterable[tuple[int, float]], limit_pct: float, traced: Iterable[tuple[int, float]] = ()
+    rank: int | None, times: Iterable[tuple[int, float]], limit_pct: float, traced: Iterable[tuple[int, float]] = ()
 ) -> StepTimes:
-    """The steps of one rank by records, number and ms, in order; the median is that of the unprofiled ones."""
+    """The steps of one rank, or of the job as a whole, by records: number and ms, in order.
+
+    The median is that of the unprofiled ones.
+    """
     profiled = dict(traced)
     usual = {step: ms for step, ms in times if step not in profiled}
     found = ((rank, step, ms) for step, ms in sorted({**usual, **profiled}.items()))
@@ -205,7 +209,7 @@ def recorded_times(
 
 
 def _times(
-    found: Iterable[tuple[int, int, float]], limit_pct: float, traced: frozenset[int] = frozenset()
+    found: Iterable[tuple[int | None, int, float]], limit_pct: float, traced: frozenset[int] = frozenset()
 ) -> StepTimes:
     known = tuple(found)
     usual = _median(sorted(ms for _, step, ms in known if step not in traced))

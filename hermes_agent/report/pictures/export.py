@@ -13,8 +13,9 @@ import vl_convert
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.report.pictures.charts import Canvas, configured
+from hermes_agent.report.pictures.drawn import Drawn
 from hermes_agent.report.pictures.palette import light, variable
-from hermes_agent.report.pictures.registry import Drawn, chosen
+from hermes_agent.report.pictures.registry import chosen
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile

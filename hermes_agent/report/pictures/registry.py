@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermes_agent.evidence.citations import written
@@ -11,112 +10,21 @@ from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, counted, family_title
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.pictures import charts, data
-from hermes_agent.report.pictures.charts import Canvas, Picture
+from hermes_agent.report.pictures.drawn import Drawn
 from hermes_agent.report.pictures.offer import NAMES
 from hermes_agent.report.pictures.roofline import Roofline, measured, operator_text, operator_type
-from hermes_agent.report.pictures.rows import Bar, Grid, bars, columns, grid
+from hermes_agent.report.pictures.rows import Bar, bars
+from hermes_agent.report.pictures.step_pictures import heatmap, series
 from tools.agent_tools.context import RunContext
 from tools.agent_tools.registry import tool_of
 from tools.errors import UsageError
-from tools.knowledge.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from tools.findings import Fact
     from tools.views.profile import Profile
-    from tools.views.series import SeriesOrigin
 
-MOST_TABLE_ROWS = 64
-RECORDED: Mapping[SeriesOrigin, str] = {
-    "monitor": "Step time of unprofiled steps by monitor records",
-    "step_log": "Step time of unprofiled steps by the step log",
-    "job_log": "Step time by the job's output",
-    "ascend": "Step time by the tables of the Ascend profiler",
-    "operations": "Step time by the table of operations",
-}
-NAMED_STEPS = 3
 ABOVE_PEAK = "Points above the peak: Winograd and Fourier convolutions do fewer operations than are counted."
-ONE_RANK = "A heatmap compares ranks, and one was traced; the step series shows the same."
 NOT_READ = "This picture reads the run, which is not at hand."
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A picture ready to be drawn at any width."""
-
-    name: str
-    title: str
-    finding: str
-    chart: Callable[[Canvas], Picture]
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    command: str  # what gives the figures, RUN for the run
-
-
-def series(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
-    """Step times: the unprofiled steps of records where these hold more steps than the traces, else the traced ones."""
-    limit_pct = (Thresholds() if profile is None else profile.thresholds)["fluctuation_pct"]
-    recorded = None if profile is None else profile.series
-    traced, averaged = len({row.step for row in diagnosis.breakdown if row.step is not None}), ""
-    if traced and (recorded is None or len(recorded.slowest_ms) <= traced):
-        times, title, source = data.step_times(diagnosis, limit_pct), "Step time, slowest rank of each step", "trace"
-    elif recorded is not None:
-        steps = recorded.slowest_ms
-        recorded_ms = zip(steps.index.astype(int).tolist(), steps.astype(float).tolist(), strict=True)
-        times = data.recorded_times(recorded.slowest_rank, recorded_ms, limit_pct)
-        slowest = f", rank {recorded.slowest_rank}" if len(recorded.ranks) > 1 else ""
-        title, source = f"{RECORDED[recorded.origin]}{slowest}", "records"
-        averaged = recorded.averaged
-    else:
-        raise UsageError(data.NO_STEPS)
-    return Drawn(
-        "series",
-        title,
-        _long_steps(times) + (f" {averaged[:1].upper()}{averaged[1:]}." if averaged else ""),
-        lambda canvas: charts.series(times, canvas),
-        ("step", "rank", "ms", ""),
-        tuple(
-            (each.label, str(each.longest.rank), f"{each.longest.ms:.2f}", "long step" if each.longest.long else "")
-            for each in columns(times, MOST_TABLE_ROWS)
-        ),
-        f'hermes-dx tool series RUN --args \'{{"source": "{source}", "sort": "step"}}\'',
-    )
-
-
-def _long_steps(times: data.StepTimes) -> str:
-    over = f"{written(times.limit_ms, 'ms')} (median + {times.limit_pct:g} %)"
-    if not times.long:
-        return f"The median is {written(times.median_ms, 'ms')}; no step is longer than {over}."
-    first = times.long[0]
-    longest = f"the longest is step {first.step} with {written(first.ms, 'ms')}"
-    verb = "is" if len(times.long) == 1 else "are"
-    return f"{len(times.long)} of {counted(len(times.points), 'step')} {verb} longer than {over}; {longest}."
-
-
-def heatmap(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
-    """The own time of each rank in each step."""
-    heat = data.heat(diagnosis)
-    if len(heat.ranks) < 2:
-        raise UsageError(ONE_RANK)
-    rank, step = max(heat.values, key=lambda place: heat.values[place])
-    found = grid(heat, most_columns=MOST_TABLE_ROWS // 2)
-    return Drawn(
-        "heatmap",
-        f"Own time (step without exposed communication) by {_ranks_shown(diagnosis)} and step",
-        f"The longest is rank {rank} in step {step}: {written(heat.values[rank, step], 'ms')}.",
-        lambda canvas: charts.heatmap(grid(heat, canvas.columns()), canvas),
-        ("ms", *(f"step {label}" for label in found.columns)),
-        tuple(_grid_row(found, place) for place in range(len(found.rows))),
-        f"hermes-dx tool series RUN --args '{{\"rank\": {rank}}}'",
-    )
-
-
-def _ranks_shown(diagnosis: Diagnosis) -> str:
-    """The ranks of a diagnosis; of many, those that were not compared by summary only."""
-    return "rank" if diagnosis.run.screening is None else "rank (those read in full)"
-
-
-def _grid_row(found: Grid, place: int) -> tuple[str, ...]:
-    return found.rows[place], *("" if value != value else f"{value:.2f}" for value in found.values[place])
 
 
 def breakdown(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
@@ -158,9 +66,7 @@ def _of_groups(diagnosis: Diagnosis) -> str:
 
 def critical_path(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     """The critical path of a mean step by family of work."""
-    if profile is None:
-        raise UsageError(NOT_READ)
-    found = data.critical_path(tool_of("critical_path").call(_Cited(profile, diagnosis), {}))
+    found = data.critical_path(tool_of("critical_path").call(_Cited(_traced(profile), diagnosis), {}))
     first = found.shares[0]
     share = written(100.0 * first.ms / found.step_ms, "%")
     return Drawn(
@@ -183,6 +89,15 @@ def critical_path(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     )
 
 
+def _traced(profile: Profile | None) -> Profile:
+    """The run of a picture of its events; UsageError where it is not at hand or holds no trace."""
+    if profile is None:
+        raise UsageError(NOT_READ)
+    if not profile.traced:
+        raise UsageError(data.NO_STEPS)
+    return profile
+
+
 class _Cited(RunContext):
     """The run; a figure that the diagnosis holds keeps its id, others have none."""
 
@@ -197,9 +112,7 @@ class _Cited(RunContext):
 
 def roofline(diagnosis: Diagnosis, profile: Profile | None) -> Drawn:
     """Operators with recorded shapes against the peaks of their device."""
-    if profile is None:
-        raise UsageError(NOT_READ)
-    found = measured(profile)
+    found = measured(_traced(profile))
     return Drawn(
         "roofline",
         f"Roofline of rank {found.rank} on {found.device}",

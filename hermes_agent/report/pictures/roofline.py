@@ -14,10 +14,7 @@ from tools.views.roofline import roofline
 
 MOST_POINTS = 40
 NAME_CHARS = 60
-NOT_KNOWN = (
-    "There is no roofline of this run: it needs operators with recorded shapes (record_shapes=True) on a device whose "
-    "peaks are known."
-)
+NOT_KNOWN = "A roofline needs operators with recorded shapes (record_shapes=True) on a device whose peaks are known."
 
 
 @dataclass(frozen=True)

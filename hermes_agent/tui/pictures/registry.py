@@ -70,7 +70,7 @@ class Picture:
 
 
 def _series(source: Source, argument: str) -> Drawn:
-    from hermes_agent.tui.pictures import recorded
+    from hermes_agent.report.pictures import recorded
 
     limit_pct = source.thresholds["fluctuation_pct"]
     series = _recorded(source)
@@ -79,7 +79,8 @@ def _series(source: Source, argument: str) -> Drawn:
         return Drawn("Step time, slowest rank of each step", partial(draw.series, times))
     found = recorded.step_times(series, limit_pct)
     times = found.times
-    title = f"Step time of rank {series.slowest_rank} by {SOURCES[series.origin]}"
+    rank = recorded.named_rank(series)
+    title = f"Step time{'' if rank is None else f' of rank {rank}'} by {recorded.SOURCES[series.origin]}"
     marked = {point.step for point in times.points if point.traced}
     return Drawn(title, partial(draw.series, times), (*_before(found.before), *_numbers(source.diagnosis, marked)))
 
@@ -98,7 +99,7 @@ def _numbers(diagnosis: Diagnosis, marked: Set[int]) -> tuple[str, ...]:
 
 
 def _recorded(source: Source) -> RunSeries | None:
-    """The steps of monitor records or a step log, where these know more of them than the traces."""
+    """The steps by records of whole steps, where these know more of them than the traces."""
     known = source.diagnosis.step_time_ms
     if known is not None and known.unprofiled is None and source.diagnosis.breakdown:
         return None
@@ -121,7 +122,7 @@ def _timeline(source: Source, argument: str) -> Drawn:
 
 
 def _heatmap(source: Source, argument: str) -> Drawn:
-    from hermes_agent.tui.pictures import recorded
+    from hermes_agent.report.pictures import recorded
 
     series = _recorded(source)
     wanted = (argument,) if argument else ("own", "wall")
@@ -132,7 +133,7 @@ def _heatmap(source: Source, argument: str) -> Drawn:
             *_numbers(source.diagnosis, found.heat.traced),
             *_traced_alone(found.heat, argument),
         )
-        title = f"Ranks by steps, by {SOURCES[series.origin]}"
+        title = f"Ranks by steps, by {recorded.SOURCES[series.origin]}"
         return Drawn(title, partial(draw.heatmap, found.heat, found.chosen), notes)
     heat = data.heat(source.diagnosis, argument or "own")
     chosen = data.chosen_ranks(data.rank_figures(heat), data.known_ranks(source.diagnosis))
@@ -163,7 +164,6 @@ def _critical_path(source: Source, argument: str) -> Drawn:
 
 
 SAVES = "Saves: how much shorter a step gets where that work takes no time."
-SOURCES = {"monitor": "monitor records", "step_log": "the step log"}
 SHOW = r"\b(show|draw|plot|display|picture|see)\b.*"
 PICTURES = (
     Picture(

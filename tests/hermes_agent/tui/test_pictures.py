@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast, get_args
+
+import pandas as pd
 import pytest
 
 from hermes_agent.config.settings import Settings
@@ -10,16 +14,17 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
 from hermes_agent.questions.material import never
-from hermes_agent.report.pictures import data
+from hermes_agent.report.pictures import data, recorded
 from hermes_agent.session import Session
 from hermes_agent.tui.messages import ASCII, UNICODE, Glyphs
-from hermes_agent.tui.pictures import draw, recorded
+from hermes_agent.tui.pictures import draw
 from hermes_agent.tui.pictures.lanes import BINS, lanes
-from hermes_agent.tui.pictures.registry import PICTURES, Source, picture_for
+from hermes_agent.tui.pictures.registry import PICTURES, Measured, Source, picture_for
 from tests.hermes_agent.tui.fake_session import critical_path, diagnosis, row
 from tools.agent_tools.steps import RankRow, StepRow
 from tools.errors import UsageError
 from tools.knowledge.thresholds import Thresholds
+from tools.views.series import RunSeries, SeriesOrigin
 
 LIMIT_PCT = 10.0
 
@@ -187,6 +192,17 @@ def test_unprofiled_steps_are_drawn_where_nothing_was_traced(session: Session) -
     untraced = session.diagnosis.model_copy(update={"breakdown": []})
     source = Source(untraced, session, ignore, never, Thresholds())
     assert PICTURES[1].make(source, "").draw(78, ASCII).plain.splitlines()[-1].startswith("No unprofiled step is over")
+
+
+@pytest.mark.parametrize("origin", get_args(SeriesOrigin))
+def test_every_kind_of_record_has_a_title(origin: SeriesOrigin) -> None:
+    steps = pd.DataFrame({"rank": 0, "step": range(9), "wall_ms": 100.0})
+    profile = SimpleNamespace(series=RunSeries(steps, steps.iloc[:0], origin))
+    untraced = diagnosis().model_copy(update={"breakdown": [], "step_time_ms": None})
+    session = SimpleNamespace(profile=lambda emit, cancelled: profile)
+    source = Source(untraced, cast("Measured", session), ignore, never, Thresholds())
+    assert recorded.SOURCES[origin] in PICTURES[1].make(source, "").title
+    assert recorded.SOURCES[origin] in PICTURES[2].make(source, "").title
 
 
 def test_traced_steps_of_another_numbering_are_marked_by_that_of_the_records() -> None:

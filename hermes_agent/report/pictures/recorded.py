@@ -1,14 +1,22 @@
-"""Pictures from monitor records and step logs, which know more steps than the traces. Needs pandas: imported late."""
+"""Pictures from records of whole steps, which know more of them than the traces. Needs pandas: imported late."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from hermes_agent.report.pictures.data import ChosenRanks, Heat, StepTimes, chosen_ranks, recorded_times
-from tools.views.series import RunSeries
+from tools.views.series import RunSeries, SeriesOrigin
 
+SOURCES: Mapping[SeriesOrigin, str] = {
+    "monitor": "monitor records",
+    "step_log": "the step log",
+    "job_log": "the job's output",
+    "ascend": "the tables of the Ascend profiler",
+    "operations": "the table of operations",
+}
 MOST_STEPS = 10_000  # the last ones of a long run
 MOST_COLUMNS = 1_000  # of a heatmap
 
@@ -25,8 +33,13 @@ def step_times(series: RunSeries, limit_pct: float) -> RecordedTimes:
     """The last steps of the slowest rank at every level of the run, the profiled ones marked."""
     rank = series.slowest_rank
     usual, captured = series.whole.of(rank), series.captured[series.captured["rank"] == rank]
-    times = recorded_times(rank, _pairs(usual), limit_pct, _pairs(captured))
+    times = recorded_times(named_rank(series), _pairs(usual), limit_pct, _pairs(captured))
     return RecordedTimes(times, max(len(usual) - MOST_STEPS, 0))
+
+
+def named_rank(series: RunSeries) -> int | None:
+    """The slowest rank; None where one set of step lines stands for the whole job, whichever rank printed it."""
+    return None if series.origin == "job_log" and len(series.ranks) == 1 else series.slowest_rank
 
 
 def _pairs(table: pd.DataFrame) -> list[tuple[int, float]]:
