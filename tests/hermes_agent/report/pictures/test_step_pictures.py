@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -48,14 +47,14 @@ def test_without_own_times_the_heatmap_holds_the_whole_steps_of_each_rank(untrac
 
 
 def test_own_times_show_the_rank_that_the_others_wait_for(untraced: Diagnosis) -> None:
-    own = {rank: np.where(np.arange(STEPS) == 40, 90.0, 50.0) if rank == 1 else 50.0 for rank in range(2)}
+    own = {rank: [90.0 if (rank, step) == (1, 40) else 50.0 for step in range(STEPS)] for rank in range(2)}
     drawn = heatmap(untraced, recorded(*(step_rows(rank, [100.0] * STEPS, own_ms=own[rank]) for rank in range(2))))
     assert drawn.title.startswith("Own time (step without exposed communication) of unprofiled steps by rank")
     assert drawn.finding == "The longest is rank 1 in step 40: 90.0 ms."
 
 
 def test_a_profiled_step_is_not_the_longest_of_a_heatmap(untraced: Diagnosis) -> None:
-    captured = np.arange(STEPS) == 30
+    captured = [step == 30 for step in range(STEPS)]
     slow = [500.0 if each else 100.0 for each in captured]
     drawn = heatmap(untraced, recorded(*(step_rows(rank, slow, captured=captured) for rank in range(2))))
     assert "100 ms" in drawn.finding
