@@ -104,11 +104,15 @@ class RegisteredRuns:
                 raise UsageError(self._unknown(name))
             return runs.pop(name)
 
+    def near(self, name: str) -> list[str]:
+        """Return the registered names that are spelt much like this, the nearest first."""
+        return get_close_matches(name[:64], self.runs, LISTED, cutoff=0.5)
+
     def _unknown(self, name: str) -> str:
         shown = f" {name}" if re.fullmatch(NAME, name) else " of that name (a name is no path)"
         if not self.runs:
             return f"there is no registered run{shown}; register one with `hermes-dx runs add NAME PATH`"
-        near = get_close_matches(name[:64], self.runs, LISTED, cutoff=0.5)
+        near = self.near(name)
         some = near or list(self.runs)[:LISTED]
         more = len(self.runs) - len(some) if not near else 0
         listed = ", ".join(some) + (f" and {more} more" if more else "")
@@ -134,9 +138,14 @@ class RegisteredRuns:
 LOCK_FLAGS = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
+def is_name(text: str) -> bool:
+    """Return whether a run could be registered under this text."""
+    return re.fullmatch(NAME, text) is not None
+
+
 def checked_name(name: str) -> str:
     """Return the name; raises UsageError where it is none, such as a path."""
-    if not re.fullmatch(NAME, name):
+    if not is_name(name):
         raise UsageError(
             "a run's name has 1 to 64 letters, digits, dots, hyphens and underscores, a letter or digit first"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 Parser = TypeVar("Parser", bound=argparse.ArgumentParser)
 MOST_RANKS = 1 << 20
 RUN_HELP = (
-    "trace file, job output, folder with traces or records, a URL of one (fsspec), or - for text from standard input"
+    "trace file, job output, folder with traces or records, a URL of one (fsspec), a name of `hermes-dx runs`, or - "
+    "for text from standard input"
 )
 
 
@@ -143,8 +144,8 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     cache_dir = None if args.no_cache else chosen.cache_dir
     log_pattern = log_pattern_of(args, chosen)
     return Request(
-        paths=tuple(_read_from(each, cache_dir, log_pattern) for each in args.run_paths),
-        baseline=tuple(local(each, cache_dir) for each in getattr(args, "baseline", ())),
+        paths=tuple(_read_from(each, cache_dir, log_pattern) for each in named_places(args.run_paths, chosen)),
+        baseline=tuple(local(each, cache_dir) for each in named_places(getattr(args, "baseline", ()), chosen)),
         steps=args.steps,
         ranks=args.ranks,
         thresholds=chosen.thresholds,
@@ -155,6 +156,28 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         private_cases=chosen.cases.private_dir,
         embedding=embedding(chosen),
     )
+
+
+def named_places(places: Iterable[Place], chosen: Settings) -> list[Place]:
+    """Return the places with the paths of registered runs in place of their names; a path that exists stays one.
+
+    Raises UsageError for a word that is neither but nearly a registered name, InputError where files of a run are gone.
+    """
+    return [path for each in places for path in _named(each, chosen)]
+
+
+def _named(where: Place, chosen: Settings) -> Sequence[Place]:
+    from hermes_agent.registered_runs import RegisteredRuns, is_name
+
+    no_name = not isinstance(where, Path) or where == PASTED or not is_name(str(where)) or os.path.lexists(where)
+    if no_name or chosen.runs_file is None:
+        return (where,)
+    runs = RegisteredRuns.load(chosen)
+    if str(where) in runs.runs:
+        return runs.get(str(where)).paths
+    if near := runs.near(str(where)):
+        raise UsageError(f"{where}: there is no such file, folder or registered run; did you mean {', '.join(near)}?")
+    return (where,)
 
 
 def log_pattern_of(args: argparse.Namespace, chosen: Settings) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_selection_arguments, profile_of, request_of, settings
+from hermes_agent.cli.arguments import add_selection_arguments, named_places, profile_of, request_of, settings
 from hermes_agent.cli.terminal import note, print_json
 from hermes_agent.locations.places import local, place
 from tools.errors import ExitCode, NotComparableError
@@ -46,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.run_comparison import compared, judged
 
     args.run_paths = [args.after]
-    request = request_of(args, settings())
-    before = profile_of(replace(request, paths=(local(args.before, request.cache_dir),)))
+    chosen = settings()
+    request = request_of(args, chosen)
+    places = named_places([args.before], chosen)
+    before = profile_of(replace(request, paths=tuple(local(each, request.cache_dir) for each in places)))
     in_ci = os.environ.get(JOB_SUMMARY, "") if args.md or args.fail_on_regression is not None else ""
     try:
         found = compared(before, profile_of(request))

@@ -21,7 +21,8 @@ SCHEMA = "hermes-dx/doctor/1"
 Status = Literal["ok", "missing", "wrong", "not_checked"]
 MARKS: dict[Status, str] = {"ok": "ok", "missing": "--", "wrong": "!!", "not_checked": "? "}
 DISTRIBUTION = "hermes-dx"
-REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;\s*extra == ['\"]([a-z]+)['\"])?")
+REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?([^;]*)(?:;\s*extra == ['\"]([a-z]+)['\"])?")
+BOUND = re.compile(r"(>=|==|<)\s*([\d.]+)")  # as pyproject.toml writes the versions that were tried
 FOR_DEVELOPMENT = ("dev", "bench", "inspect", "lab")  # extras of no use to who diagnoses runs
 ANSWER_TOKENS = 64
 
@@ -66,16 +67,18 @@ def installation() -> Iterator[Line]:
     except PackageNotFoundError:
         yield Line("packages", DISTRIBUTION, "wrong", "not installed, only its files are here", "pip install .")
         return
-    needed: dict[str, list[str]] = {}
+    needed: dict[str, dict[str, str]] = {}
     for requirement in requires:
         if found := REQUIREMENT.match(requirement):
-            needed.setdefault(found[2] or "", []).append(found[1])
-    for name in needed.pop("", []):
-        yield _package(name)
+            needed.setdefault(found[3] or "", {})[found[1]] = found[2]
+    for name, tested in needed.pop("", {}).items():
+        yield _package(name, tested)
     for extra, names in sorted(needed.items()):
         if extra not in FOR_DEVELOPMENT:
             lacking = [name for name in names if not _version(name)]
-            have = ", ".join(f"{name} {_version(name)}" for name in names if name not in lacking)
+            have = ", ".join(
+                f"{name} {with_tested(_version(name), tested)}" for name, tested in names.items() if name not in lacking
+            )
             if lacking:
                 command = f"pip install '{DISTRIBUTION}[{extra}]'"
                 yield Line("extras", extra, "missing", f"lacks {', '.join(lacking)}", command)
@@ -144,10 +147,32 @@ def _model(chosen: Settings, *, online: bool) -> Line:
     return Line("model", llm.model, "ok", f"{about}; {answered}")
 
 
-def _package(name: str) -> Line:
+def _package(name: str, tested: str) -> Line:
     found = _version(name)
     remedy = "" if found else f"pip install {DISTRIBUTION}"
-    return Line("packages", name, "ok" if found else "missing", found, remedy)
+    return Line("packages", name, "ok" if found else "missing", with_tested(found, tested) if found else "", remedy)
+
+
+def with_tested(installed: str, tested: str) -> str:
+    """Return an installed version with the range that was tested, such as ``>=2.2,<3``, and on which side it lies."""
+    bounds = {sign: _numbers(number) for sign, number in BOUND.findall(tested)}
+    shown = ",".join(sorted((f"{sign}{number}" for sign, number in BOUND.findall(tested)), reverse=True))
+    if not bounds:
+        return installed
+    have = _numbers(installed)
+    exact = bounds.get("==")
+    older = have < bounds.get(">=", exact or have)
+    newer = have >= bounds["<"] if "<" in bounds else exact is not None and have > exact
+    side = ", older than tested" if older else ", newer than tested" if newer else ""
+    return f"{installed} (tested: {shown}{side})"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers of a version without zeros at the end: 3.0 is 3."""
+    found = [int(each) for each in re.findall(r"\d+", text.partition("+")[0])]
+    while found and not found[-1]:
+        found.pop()
+    return tuple(found)
 
 
 def _version(name: str) -> str:

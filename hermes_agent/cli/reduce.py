@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import RUN_HELP, settings
+from hermes_agent.cli.arguments import RUN_HELP, named_places, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
 from hermes_agent.locations.places import Place, RunUrl, name_of, place
 from tools.errors import ExitCode, InputError, UsageError
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     chosen = settings()
     options = LoadOptions(cache_dir=chosen.cache_dir)
-    found = traces_of(args.run_paths, options)
+    found = traces_of(named_places(args.run_paths, chosen), options)
     traces = part_of(found, *args.part)
     folder = folder_at(args.out, chosen.cache_dir)
     with TerminalProgress() as progress:

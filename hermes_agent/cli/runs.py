@@ -1,4 +1,4 @@
-"""Register runs under a name, for the MCP server and the Slack bot."""
+"""Register runs under a name, which every command, the MCP server and the Slack bot take."""
 
 from __future__ import annotations
 

@@ -54,8 +54,11 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
     with asking(url, guard):
         found = list(listed(files, root, shown))
         if not found:
-            remedy = f"give the folder that holds {RECORDS}/ or {CAPTURES}*/"
-            raise InputError(f"{shown}: holds no trace and no monitor records; {remedy}")
+            remedy = (
+                f"give the URL of the file itself or of the folder that holds the traces, {RECORDS}/ or {CAPTURES}*/"
+            )
+            what = "a trace, monitor records, a step log or another file that is read by its name"
+            raise InputError(f"{shown}: holds nothing that looks like {what}; {remedy}, or copy the run here")
         size = sum(each.bytes for each in found)
         if len(found) > MOST_FILES or size > MOST_BYTES:
             raise InputError(_too_much(shown, len(found), size))

@@ -34,7 +34,7 @@ WEIGHT_AT: Mapping[str, int] = MappingProxyType(
 )
 
 
-LEAST = 0.3  # of the comparability of records: below it they are not compared; of traces the likeness decides
+LEAST = 0.3  # of the comparability: below it runs are not compared
 # What is left of the comparability where the runs differ so, or do not state whether they do.
 OTHER_DEVICE, OTHER_WORK, OTHER_LAYOUT, OTHER_CLOCK, NOT_STATED = 0.5, 0.5, 0.8, 0.8, 0.9
 
@@ -48,14 +48,14 @@ class Comparability:
 
 
 def comparability(a: Profile, b: Profile, alike: float) -> Comparability:
-    """Of two traced runs that have so much of their layers or work in common."""
+    """Of two traced runs that have so much of their layers or work in common; NotComparableError below ``LEAST``."""
     devices = _device_models(a, b)
     reasons = [f"they have {100.0 * alike:.0f} % of their layers or work in common"] if alike < ALIKE else []
     reasons += [devices] if devices else []
-    unknown = len(assumptions(a, b))
-    reasons += ["not all that would have to be the same is recorded"] if unknown else []
-    score = alike * (OTHER_DEVICE if devices else 1.0) * NOT_STATED**unknown
-    return Comparability(round(score, 2), tuple(reasons))
+    unknown = _not_recorded(a, b)
+    reasons += unknown
+    score = alike * (OTHER_DEVICE if devices else 1.0) * NOT_STATED ** len(unknown)
+    return _refused_below_least(score, reasons)
 
 
 def comparability_of_records(a: Profile, b: Profile) -> Comparability:
@@ -75,6 +75,10 @@ def comparability_of_records(a: Profile, b: Profile) -> Comparability:
         score *= NOT_STATED
     reasons.append("the devices are not stated")
     score *= NOT_STATED
+    return _refused_below_least(score, reasons)
+
+
+def _refused_below_least(score: float, reasons: Sequence[str]) -> Comparability:
     if score < LEAST:
         _refuse([f"comparability {score:.2f} is below {LEAST:g}: {', '.join(reasons)}"])
     return Comparability(round(score, 2), tuple(reasons))
@@ -110,12 +114,19 @@ def require_series(a: Profile, b: Profile) -> None:
 
 def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
     """Notes on what two traced runs do not record and was taken to be the same."""
-    notes = []
-    if not (_devices(a) and _devices(b)) and not (_host_only(a) and _host_only(b)):
-        notes.append("At least one run does not name its devices; that they are the same was assumed.")
-    if a.run.layout.world_size is None or b.run.layout.world_size is None:
-        notes.append("At least one run does not record its world size; that it is the same was assumed.")
-    return tuple(notes)
+    return tuple(
+        f"{reason[:1].upper()}{reason[1:]}; that it is the same was assumed." for reason in _not_recorded(a, b)
+    )
+
+
+def _not_recorded(a: Profile, b: Profile) -> list[str]:
+    """What would have to be the same and at least one of two traced runs does not record, as clauses."""
+    named = (_devices(a) and _devices(b)) or (_host_only(a) and _host_only(b))
+    sized = a.run.layout.world_size is not None and b.run.layout.world_size is not None
+    return [
+        *(() if named else ("the device model is not recorded of both runs",)),
+        *(() if sized else ("the world size is not recorded of both runs",)),
+    ]
 
 
 def layers(profile: Profile) -> pd.Series[float]:

@@ -95,6 +95,8 @@ def _recorded(a: Profile, b: Profile, name: str, metric: str, **arguments: str |
 SAME_ASSUMED = "Records do not name model and devices; that they are the same was assumed."
 APART_PCT = 3.0  # traced steps that differ less from unprofiled ones are not given twice
 NONE: tuple[Difference, ...] = ()
+# HCCL names a kernel by group, call and stream of that run: under such names every collective would be gone and new.
+NUMBERED_IN_ITS_RUN = r"hcom_\w+__\d+(?:_\d+)+"
 SHOWN = 5  # kernels and operators listed, each
 
 
@@ -191,6 +193,7 @@ def _by_name(
     a: Profile, b: Profile, what: What, work: Callable[[Profile], pd.DataFrame], metric: str
 ) -> tuple[Difference, ...]:
     change = work(b)["ms"].sub(work(a)["ms"], fill_value=0.0)
+    change = change[~change.index.astype(str).str.fullmatch(NUMBERED_IN_ITS_RUN)]
     largest = change.abs().sort_values(ascending=False, kind="stable").index[:SHOWN]
     return tuple(_noted(a, [difference(a, b, what, str(name), metric, name=str(name), compared=1) for name in largest]))
 

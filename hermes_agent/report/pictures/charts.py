@@ -19,6 +19,7 @@ FONT = "sans-serif"
 LABEL_PX = 190  # for the longest label of a row
 ROW_PX, COLUMN_PX, HEIGHT_PX = 26, 7, 240
 NARROW_PX = 480
+NARROW_LEGEND_CHARS = 34  # of the longest labels of two columns
 MOST_COLUMNS = 48
 ROOM_FOR_VALUE_PX = 48  # of a cell of the heatmap
 NAMED_LONG = 3  # long steps that are labelled
@@ -54,9 +55,12 @@ def _data(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"values": list(rows)}
 
 
-def _legend(title: str | None, canvas: Canvas, most: int = 3) -> alt.Legend:
+def _legend(title: str | None, canvas: Canvas, most: int = 3, labels: Sequence[str] = ()) -> alt.Legend:
+    """A legend below a picture; on a phone long labels stand one below the other, since a wider one shrinks it all."""
+    longest = [max(map(len, labels[first::2]), default=0) for first in (0, 1)]
+    narrow = 1 if sum(longest) > NARROW_LEGEND_CHARS else 2
     return alt.Legend(
-        title=title, orient="bottom", columns=2 if canvas.narrow else most, symbolType="square", columnPadding=18
+        title=title, orient="bottom", columns=narrow if canvas.narrow else most, symbolType="square", columnPadding=18
     )
 
 
@@ -206,7 +210,9 @@ def breakdown(bars: Sequence[Bar], canvas: Canvas) -> Picture:
     stacked: Picture = chart.encode(
         x=alt.X("ms:Q", title="ms of a mean step", axis=_few_ticks(canvas)),
         y=alt.Y("rank:N", sort=[bar.label for bar in bars], title=None, axis=_row_axis(canvas)),
-        color=alt.Color("part:N", scale=scale, legend=_legend(None, canvas)),
+        color=alt.Color(
+            "part:N", scale=scale, legend=_legend(None, canvas, labels=[PART_TITLES[p] for p in occurring])
+        ),
         order=alt.Order("order:Q"),
         description="said:N",
     )

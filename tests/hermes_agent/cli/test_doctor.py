@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.cli import doctor
-from hermes_agent.cli.doctor import Line, configuration, formats, installation
+from hermes_agent.cli.doctor import Line, configuration, formats, installation, with_tested
 from tests.hermes_agent.cli.commands import execute
 from tests.hermes_agent.llm.fake_endpoint import said, serving
 from tools.errors import ExitCode
@@ -75,3 +75,24 @@ def test_the_model_is_asked_with_online_alone(monkeypatch: pytest.MonkeyPatch, t
         *_, answered = configuration(tmp_path, online=True)
     assert (answered.status, len(endpoint.bodies)) == ("ok", 1)
     assert answered.value.endswith("it answers")
+
+
+@pytest.mark.parametrize(
+    ("installed", "shown"),
+    [
+        ("2.1.9", "2.1.9 (tested: >=2.2,<3, older than tested)"),
+        ("2.2", "2.2 (tested: >=2.2,<3)"),
+        ("2.2.0", "2.2.0 (tested: >=2.2,<3)"),
+        ("2.10.1", "2.10.1 (tested: >=2.2,<3)"),
+        ("3.0.0", "3.0.0 (tested: >=2.2,<3, newer than tested)"),
+    ],
+)
+def test_a_version_outside_the_tested_range_says_on_which_side(installed: str, shown: str) -> None:
+    assert with_tested(installed, "<3,>=2.2") == shown
+
+
+def test_one_tested_version_has_both_sides() -> None:
+    assert with_tested("8.2.8", "==8.2.8") == "8.2.8 (tested: ==8.2.8)"
+    assert with_tested("8.2.7", "==8.2.8").endswith("older than tested)")
+    assert with_tested("8.2.10", "==8.2.8").endswith("newer than tested)")
+    assert with_tested("1.0", "") == "1.0"

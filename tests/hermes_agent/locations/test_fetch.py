@@ -135,7 +135,7 @@ def test_more_files_than_a_run_has_are_refused(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.usefixtures("memory")
 def test_nothing_of_a_run_and_nothing_at_all_are_told_apart(tmp_path: Path) -> None:
     put("other/model.bin")
-    with pytest.raises(InputError, match="holds no trace and no monitor records"):
+    with pytest.raises(InputError, match="holds nothing that looks like a trace, monitor records, a step log"):
         fetch.fetched("memory://other", tmp_path)
     with pytest.raises(InputError, match="it does not exist, or access was refused"):
         fetch.fetched("memory://none", tmp_path)

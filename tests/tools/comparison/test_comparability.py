@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.tools.sources.job_log.logs import megatron
 from tools.comparison.comparability import layers
 from tools.comparison.compare import compare
 from tools.errors import NotComparableError
-from tools.run.model import Device
+from tools.run.model import Device, Layout
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -106,3 +107,29 @@ def test_other_devices_are_compared_where_the_layers_show_the_same_model() -> No
     assert any("another device model" in each for each in found.comparability.reasons)
     with pytest.raises(NotComparableError, match="another device model"):
         compare(linear(A100), linear(npu, width=128))
+
+
+def half_shared(device: Device, *widths: int) -> Profile:
+    """A model of linear layers of these widths, other names on each device; the world size is not recorded."""
+    rank = RankBuilder(0, device=device)
+    for place, width in enumerate(widths):
+        rank.operator("aten::linear", 2 * place + 10, 1, dims=[[8, width], [16, width]])
+    for place in range(20):
+        rank.operator(f"{device.name}::{place}", 2 * place + 40, 1)
+    rank.kernel(f"gemm_{device.name}", 20, 50)
+    rank.step(0, 0, 100)
+    profile = profile_of(rank)
+    return Profile(replace(profile.run, layout=Layout()))
+
+
+def test_traces_below_the_least_comparability_are_refused_with_every_reason() -> None:
+    npu = Device(0, "Ascend910B")
+    above = compare(half_shared(A100, 64, 80, 96), half_shared(npu, 64, 80, 96, 112))
+    assert above.comparability.score == 0.34  # 3 of 4 layers * 0.5 * 0.9
+    with pytest.raises(NotComparableError) as refusal:
+        compare(half_shared(A100, 64, 80, 96, 112), half_shared(npu, 64, 80, 96, 128))
+    text = str(refusal.value)
+    assert "comparability 0.27 is below 0.3" in text  # 3 of 5 layers * 0.5 * 0.9
+    assert "60 % of their layers" in text
+    assert "another device model" in text
+    assert "the world size is not recorded of both runs" in text

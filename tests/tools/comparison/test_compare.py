@@ -251,7 +251,7 @@ def shorter() -> RankBuilder:
 
 
 def unnamed_devices(a: Profile, b: Profile) -> bool:
-    return any("does not name its devices" in note for note in compare(a, b).notes)
+    return any("device model is not recorded" in note for note in compare(a, b).notes)
 
 
 def test_runs_on_the_host_alone_have_no_devices_to_verify() -> None:
