@@ -10,9 +10,13 @@ import pytest
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.report.files import profile_behind
-from hermes_agent.report.html.page import WIDE_PX, render_html
+from hermes_agent.report.html.page import NARROW_PX, WIDE_PX, render_html
+from hermes_agent.report.pictures.charts import breakdown
+from hermes_agent.report.pictures.drawn import Drawn
 from hermes_agent.report.pictures.export import inline_svg
+from hermes_agent.report.pictures.palette import PARTS
 from hermes_agent.report.pictures.registry import drawable
+from hermes_agent.report.pictures.rows import Bar
 from hermes_agent.report.pictures.step_pictures import heatmap, series
 from hermes_agent.workflow.diagnose import diagnose
 from tests.recorded_runs import records_of, step_rows, untraced_profile
@@ -127,3 +131,12 @@ def test_records_of_one_rank_among_several_name_it(untraced: Diagnosis) -> None:
     drawn = series(untraced, profile)
     assert drawn.title == "Step time of unprofiled steps by monitor records, rank 1"
     assert drawn.heads == ("step", "rank", "ms", "")
+
+
+def test_a_legend_of_every_part_does_not_widen_a_picture_for_a_phone() -> None:
+    found = [Bar("ranks 0 to 12 and 14 to 55", tuple(10.0 for _ in PARTS), 10.0 * len(PARTS))]
+    drawn = Drawn("breakdown", "", "", lambda canvas: breakdown(found, canvas), (), (), "")
+    svg = inline_svg(drawn, NARROW_PX)
+    width = re.search(r'viewBox="0 0 (\d+)', svg)
+    assert width is not None
+    assert int(width[1]) <= NARROW_PX
