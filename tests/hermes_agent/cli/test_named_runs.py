@@ -8,7 +8,7 @@ import pytest
 
 from hermes_agent.cli.arguments import named_places
 from hermes_agent.config.settings import Settings
-from hermes_agent.locations.places import PASTED, RunUrl
+from hermes_agent.locations.places import PASTED, Place, RunUrl
 from hermes_agent.registered_runs import RegisteredRuns
 from tools.errors import InputError, UsageError
 
@@ -36,7 +36,7 @@ def test_a_path_that_exists_comes_before_a_name(
 
 
 def test_urls_pasted_text_and_words_like_no_name_stay_as_they_are(chosen: Settings) -> None:
-    places = [RunUrl("s3://bucket/run"), PASTED, Path("nothing/there"), Path("unlike")]
+    places: list[Place] = [RunUrl("s3://bucket/run"), PASTED, Path("nothing/there"), Path("unlike")]
     assert named_places(places, chosen) == places
 
 
