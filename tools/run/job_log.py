@@ -128,6 +128,19 @@ class LogWarning:
     amount: float = 0.0  # the sum of what the lines state: allocator flushes, else their number
 
 
+@dataclass(frozen=True)
+class ReportedError:
+    """An error that a driver reported, and how often: ``code`` as "Xid 79" or "EI0002"."""
+
+    code: str
+    place: str  # the device's address on PCI; "" where the line names none
+    remote: tuple[int, ...]  # the ranks that were waited for, as far as the line names them
+    count: int
+    first_line: int
+    last_line: int
+    file: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
@@ -150,6 +163,7 @@ class JobLog:
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
     warnings: tuple[LogWarning, ...] = ()
+    errors: tuple[ReportedError, ...] = ()
     memory: dict[str, Cited] = field(
         default_factory=dict
     )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``

@@ -23,13 +23,13 @@ from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.tensorboard.source import TENSORBOARD
-from tools.sources.utilisation.source import UTILISATION
+from tools.sources.utilisation.source import UTILISATION, UTILISATION_JSON
 from tools.sources.wandb_file.source import WANDB
 
 TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
-    *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION),
+    *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION, UTILISATION_JSON),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
     *(COLLECT_ENV,),
     *(WANDB, TENSORBOARD, PROMETHEUS),

@@ -302,6 +302,20 @@ def warning_lines(profile: Profile, kind: str) -> Measurement:
     return of_lines(log, float(found.count), rows, "warnings")
 
 
+@metric("lines", "lines that report {code} of {place}", "How often does a driver report this error?")
+def reported_error_lines(profile: Profile, code: str, place: str = "") -> Measurement:
+    """Lines with that code, of one device where ``place`` names its address; the first and last line are shown."""
+    log = job_log(profile)
+    choice("code", code, [each.code for each in log.errors])
+    own = [each for each in log.errors if each.code == code and place in ("", each.place)]
+    if not own:
+        raise UsageError(f"no line reports {code} of {place}")
+    rows = pd.DataFrame(
+        [{"line": line, "file": each.file} for each in own for line in (each.first_line, each.last_line)]
+    )
+    return of_lines(log, float(sum(each.count for each in own)), rows, "errors")
+
+
 @metric(
     "%", "share of the epoch that waits for data by the profiler's table", "How long does the training wait for data?"
 )

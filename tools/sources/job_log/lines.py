@@ -36,6 +36,11 @@ WORDS = (
         b"Time ",
         b"comm op",
         b"Watchdog caught",
+        b"NVRM: Xid",
+        b"EI00",
+        b"EJ00",
+        b"connect agent[",
+        b"| time out",
     ),
     *(
         b"last enqueued",

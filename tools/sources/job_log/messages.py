@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
 from tools.sources.job_log.numbers import in_ms, number
+from tools.sources.job_log.reported_errors import ReportedErrors
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -81,6 +82,10 @@ class Messages:
     saves: list[Cited] = field(default_factory=list)
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    errors: ReportedErrors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.errors = ReportedErrors(self.file)
 
     def take(self, line: int, text: str) -> None:
         """Read a line that may hold one of them."""
@@ -98,7 +103,7 @@ class Messages:
         elif "heckpoint" in text and (found := SAVE.search(text)):
             if len(self.saves) < MOST_SAVES:
                 self.saves.append(Cited(found[0], line, self.file))
-        else:
+        elif not self.errors.take(line, text):
             self._warned(line, text)
 
     def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:

@@ -100,6 +100,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
         warnings=tuple(collector.messages.warnings.values()),
+        errors=tuple(collector.messages.errors.found.values()),
         saves=tuple(collector.messages.saves),
         memory=collector.messages.memory,
         settings=collector.messages.settings,
@@ -110,7 +111,9 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
 
 def _holds(log: JobLog) -> bool:
     tables = (log.steps, log.comm_tests, log.actions)
-    return any(not table.empty for table in tables) or bool(log.nccl.lines or log.timeouts or log.warnings)
+    return any(not table.empty for table in tables) or bool(
+        log.nccl.lines or log.timeouts or log.warnings or log.errors
+    )
 
 
 def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], list[str]]:
@@ -208,6 +211,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         nccl=most_nccl.nccl,
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
+        errors=tuple(each for log in logs for each in log.errors),
         saves=tuple(each for log in logs for each in log.saves),
         memory=next((log.memory for log in logs if log.memory), {}),
         settings=settings,

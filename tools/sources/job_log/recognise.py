@@ -14,6 +14,7 @@ from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.messages import TIMEOUT
 from tools.sources.job_log.nccl import HEAD
 from tools.sources.job_log.prefixes import parse_line
+from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
 
@@ -60,7 +61,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         if given is not None and given.line(raw.data) is not None:
             return True
         text = parse_line(raw.number, raw.data).text
-        if MEMORY_ERROR.search(text):
+        if MEMORY_ERROR.search(text) or XID.search(text) or HCCL.search(text):
             return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True

@@ -22,6 +22,7 @@ from tools.sources.utilisation.smi_details import SmiDetails
 from tools.sources.utilisation.smi_monitor import SmiMonitor
 from tools.sources.utilisation.smi_query import SmiQuery
 from tools.sources.utilisation.smi_table import NpuTable, SmiTable
+from tools.sources.utilisation.smi_xml import SmiXml
 from tools.sources.utilisation.sysstat import Sysstat
 
 LIMITS = Limits(expanded_bytes=16 * GIB, expand_s=600.0)
@@ -46,7 +47,16 @@ class Samples:
     def __init__(self) -> None:
         self.query, self.sysstat = SmiQuery(), Sysstat()
         self.grammars: Sequence[Grammar] = (
-            *(SmiTable(), NpuTable(), SmiDetails(), SmiMonitor(), RocmSmi(), KernelCounters(), ExporterText()),
+            *(
+                SmiTable(),
+                NpuTable(),
+                SmiDetails(),
+                SmiXml(),
+                SmiMonitor(),
+                RocmSmi(),
+                KernelCounters(),
+                ExporterText(),
+            ),
             *(self.sysstat, self.query),
         )
         self.current: Grammar | None = None

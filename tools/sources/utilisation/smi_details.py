@@ -63,14 +63,15 @@ class SmiDetails:
             self.device, self.section, self.taken = self.device + 1, "", set()
             return True
         if match := LINE.match(text):
-            self._value(line, match[2].lower(), match[3].strip())
+            self.value(line, match[2].lower(), match[3].strip())
             return True
         if match := SECTION.match(text):
             self.section = match[2].strip().lower()
             return bool(match[1])
         return False
 
-    def _value(self, line: int, name: str, value: str) -> None:
+    def value(self, line: int, name: str, value: str) -> None:
+        """One value of the present section, or of the listing before its first device."""
         if self.device < 0:
             self._about(name, value)
             return

@@ -9,9 +9,11 @@ from pathlib import Path
 from tools.errors import InputError
 from tools.run.counters import CounterRecords, joined_counters
 from tools.run.kinds import COUNTER_FORMAT
+from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
 # Only where the content is out of reach; elsewhere the content decides.
+LOOKED_AT_BYTES = 4096
 NAMES = re.compile(
     r"(?:.*(?:nvidia[-_]?smi|rocm[-_]?smi|npu[-_]?smi|dmon)|(?:sar|pidstat|iostat|vmstat|nstat)\b).*\.(?:csv|txt|log)\Z"
 )
@@ -43,6 +45,36 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     return Contribution(counters=records, sources=tuple(sources), notes=tuple(notes))
 
 
+def _read_json(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
+    """The figures of all files; one without any is listed as excluded."""
+    from tools.run.model import Source
+    from tools.sources.utilisation.amd_json import read_amd_json
+    from tools.sources.utilisation.reader import counters_of
+
+    records: CounterRecords | None = None
+    sources: list[Source] = []
+    for path in (file for each in found for file in each.files):
+        try:
+            own = counters_of(read_amd_json(path), path.name)
+        except InputError as error:
+            sources.append(Source(path, COUNTER_FORMAT, (), "excluded", str(error)))
+            continue
+        size, events = path.stat().st_size, len(own.samples)
+        sources.append(Source(path, COUNTER_FORMAT, (), "complete", bytes=size, events=events))
+        records = joined_counters(records, own)
+    return Contribution(counters=records, sources=tuple(sources))
+
+
+def _is_json(path: Path) -> bool:
+    from tools.sources.utilisation.amd_json import MARKS
+
+    try:
+        start = bytes(beginning(path, LOOKED_AT_BYTES).data)
+    except OSError:
+        return False
+    return start.lstrip()[:1] in (b"{", b"[") and any(mark in start for mark in MARKS)
+
+
 def _recognises(path: Path) -> bool:
     from tools.sources.utilisation.reader import is_counters
 
@@ -50,3 +82,10 @@ def _recognises(path: Path) -> bool:
 
 
 UTILISATION = RecordFormat(COUNTER_FORMAT, NAMES, _read, recognises=_recognises)
+UTILISATION_JSON = RecordFormat(
+    f"{COUNTER_FORMAT} (JSON)",
+    re.compile(r"(?:rocm|amd)[-_]?smi.*\.json\Z"),
+    _read_json,
+    recognises=_is_json,
+    nested=True,
+)

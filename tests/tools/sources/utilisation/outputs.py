@@ -107,6 +107,60 @@ GPU 00000000:07:00.0
         SM                                : 1980 MHz
         Memory                            : 2619 MHz
 """
+XML = """\
+<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+	<timestamp>Thu Apr 24 15:58:57 2025</timestamp>
+	<driver_version>535.104.05</driver_version>
+	<attached_gpus>2</attached_gpus>
+	<gpu id="00000000:07:00.0">
+		<product_name>NVIDIA H100 80GB HBM3</product_name>
+		<mig_devices>
+			<mig_device>
+				<fb_memory_usage>
+					<total>9984 MiB</total>
+				</fb_memory_usage>
+			</mig_device>
+		</mig_devices>
+		<performance_state>P0</performance_state>
+		<clocks_event_reasons>
+			<clocks_event_reason_gpu_idle>Not Active</clocks_event_reason_gpu_idle>
+			<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>
+		</clocks_event_reasons>
+		<fb_memory_usage>
+			<total>81559 MiB</total>
+			<used>70000 MiB</used>
+		</fb_memory_usage>
+		<utilization>
+			<gpu_util>99 %</gpu_util>
+			<memory_util>41 %</memory_util>
+		</utilization>
+		<temperature>
+			<gpu_temp>71 C</gpu_temp>
+			<memory_temp>N/A</memory_temp>
+		</temperature>
+		<gpu_power_readings>
+			<instant_power_draw>699.80 W</instant_power_draw>
+			<current_power_limit>700.00 W</current_power_limit>
+		</gpu_power_readings>
+		<clocks>
+			<sm_clock>1590 MHz</sm_clock>
+		</clocks>
+		<max_clocks>
+			<sm_clock>1980 MHz</sm_clock>
+		</max_clocks>
+		<processes>
+		</processes>
+	</gpu>
+	<gpu id="00000000:0A:00.0">
+		<product_name>NVIDIA H100 80GB HBM3</product_name>
+		<utilization>
+			<gpu_util>98 %</gpu_util>
+		</utilization>
+	</gpu>
+</nvidia_smi_log>
+"""
 DMON = """\
 # gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk pviol tviol
 # Idx     W     C     C     %     %     %     %   MHz   MHz     %  bool

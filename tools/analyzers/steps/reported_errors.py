@@ -1,0 +1,90 @@
+"""Errors that drivers wrote into the log: of which device or rank, what they say, and after which step."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from tools.analyzers.support.answers import say, symptom
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Sentence
+from tools.knowledge.tables import table
+from tools.metrics.registry import measure
+from tools.run.job_log import JobLog, ReportedError
+from tools.views.profile import Profile
+
+SHOWN = 6  # errors, and ranks of one
+WHOSE = {
+    "device": " It is an error of the hardware or its driver, not of the program.",
+    "program": " It is usually the program's error.",
+    "open": "",
+}
+
+
+@check(
+    *("computation.device_errors", "Errors of the driver", "Did the driver report errors of a device?"),
+    from_records="output",
+)
+def device_errors(profile: Profile) -> Check | None:
+    """Xid lines of NVIDIA's driver by device: what each code says, and after which printed step it came."""
+    log = profile.run.job_log
+    found = [] if log is None else [each for each in log.errors if each.code.startswith("Xid ")]
+    if log is None or not found:
+        return None
+    first = min(found, key=lambda each: (each.file, each.first_line))
+    said = [_of_device(profile, log, each) for each in sorted(found, key=lambda each: (each.file, each.first_line))]
+    text = "The first was {n0}; later ones may follow from it."
+    return symptom(*said[:SHOWN], *([say(text, names=(first.code,))] if len(found) > 1 else []))
+
+
+def _of_device(profile: Profile, log: JobLog, each: ReportedError) -> Sentence:
+    count = measure(profile, "reported_error_lines", code=each.code, place=each.place)
+    says, whose = _known(each.code)
+    text = f"The driver reports {{n0}} of the device at PCI {{n1}} in {{0}}{_after(log, each)}"
+    return say(f"{text}{says}.{whose}", count, names=(each.code, each.place))
+
+
+def _known(code: str) -> tuple[str, str]:
+    row: dict[str, Any] | None = table("device_errors").get(code)
+    if row is None:
+        return ", a code that is not in the table of codes", ""
+    return f": {row['says']}", WHOSE[row["whose"]]
+
+
+def _after(log: JobLog, each: ReportedError) -> str:
+    """The last step that the same file prints before the line."""
+    steps = log.steps[(log.steps["file"] == each.file) & (log.steps["line"] < each.first_line)]
+    return "" if steps.empty else f", first after step {int(steps['step'].iloc[steps['line'].argmax()])}"
+
+
+@check(
+    *("communication.hccl_errors", "Errors of HCCL", "Did HCCL report errors, and which rank was waited for?"),
+    from_records="output",
+)
+def hccl_errors(profile: Profile) -> Check | None:
+    """Error codes of HCCL, with the ranks that its lines name as not there."""
+    log = profile.run.job_log
+    found = [] if log is None else [each for each in log.errors if not each.code.startswith("Xid ")]
+    if log is None or not found:
+        return None
+    ordered = sorted(found, key=lambda each: each.code)
+    return symptom(
+        *(_of_code(profile, log, code, list(own)) for code, own in groupby(ordered, key=lambda each: each.code))
+    )
+
+
+def _of_code(profile: Profile, log: JobLog, code: str, own: list[ReportedError]) -> Sentence:
+    count = measure(profile, "reported_error_lines", code=code)
+    first = min(own, key=lambda each: (each.file, each.first_line))
+    text = f"HCCL reports {{n0}} in {{0}}{_after(log, first)}{_known(code)[0]}."
+    ranks = sorted({rank for each in own for rank in each.remote})
+    if not ranks:
+        return say(
+            f"{text} Its lines name no rank: the one whose log holds no such error is the first to look at.",
+            count,
+            names=(code,),
+        )
+    shown = ", ".join(map(str, ranks[:SHOWN])) + (f" and {len(ranks) - SHOWN} more" if len(ranks) > SHOWN else "")
+    whom = "Rank" if len(ranks) == 1 else "Ranks"
+    why = "an exit, work that takes longer than the time-out, and the network between them look alike here."
+    return say(f"{text} {whom} {shown} of the communicator did not arrive: {why}", count, names=(code,))

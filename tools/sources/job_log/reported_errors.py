@@ -1,0 +1,58 @@
+"""Errors that drivers report in a log: Xid lines of NVIDIA's kernel driver (dmesg), error codes of HCCL.
+
+Forms: "NVRM: Xid (PCI:0000:3b:00): 79, pid=12, ..." (NVIDIA, Xid Errors); "EI0002: ... has not received the Notify
+record from remote rank [4]", the table of links of EI0006 and the agents of EI0015 (Huawei, HCCL user guide).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from tools.run.job_log import ReportedError
+
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,4})\b")
+HCCL = re.compile(r"\b(EI00(?:0[1-9]|1\d)|EJ000[1-9])\b ?: ?(.{0,600})")
+REMOTE = re.compile(r"remote rank ?:? ?\[(\d{1,7})\]", re.IGNORECASE)
+# Of the table of links: destination (its rank) | port | source (its rank) | port | role | status.
+LINK = re.compile(
+    r"\| [^|]{1,60}\((\d{1,7})\) *\|[^|]{1,20}\| [^|]{1,60}\((\d{1,7})\) *\|[^|]{1,20}\|[^|]{1,20}\| *time ?out"
+)
+AGENTS = re.compile(r"Failed to connect agent\[((?:\d{1,7},?){1,1000})\]")
+LINK_CODE, AGENT_CODE = "EI0006", "EI0015"
+MOST_ERRORS, MOST_REMOTE = 4096, 1024
+
+
+@dataclass
+class ReportedErrors:
+    """Counts them by code, device and the ranks that a line names, instead of repeating the lines."""
+
+    file: int
+    found: dict[tuple[str, str, tuple[int, ...]], ReportedError] = field(default_factory=dict)
+
+    def take(self, line: int, text: str) -> bool:
+        """Whether the line reports an error."""
+        if "Xid" in text and (match := XID.search(text)):
+            self._add(f"Xid {match[2]}", match[1].lower(), (), line)
+        elif "EI00" in text or "EJ00" in text:
+            coded = HCCL.search(text)
+            if coded is None:
+                return False
+            remote = tuple(sorted({int(rank) for rank in REMOTE.findall(coded[2])}))
+            self._add(coded[1], "", remote, line)
+        elif "ime" in text and "|" in text and (link := LINK.search(text)):
+            self._add(LINK_CODE, "", (int(link[1]),), line)
+        elif "Failed to connect agent" in text and (agents := AGENTS.search(text)):
+            absent = sorted({int(rank) for rank in agents[1].split(",") if rank})
+            self._add(AGENT_CODE, "", tuple(absent[:MOST_REMOTE]), line)
+        else:
+            return False
+        return True
+
+    def _add(self, code: str, place: str, remote: tuple[int, ...], line: int) -> None:
+        key = (code, place, remote)
+        known = self.found.get(key)
+        if known is not None:
+            self.found[key] = replace(known, count=known.count + 1, last_line=line)
+        elif len(self.found) < MOST_ERRORS:
+            self.found[key] = ReportedError(code, place, remote, 1, line, line, self.file)
