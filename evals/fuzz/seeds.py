@@ -157,7 +157,19 @@ def counters() -> list[bytes]:
         "NIC statistics:\n     rx_prio3_pause: 100\n     rx_discards_phy: 3\n"
         "/proc/pressure/io:full avg10=35.00 avg60=10.00 avg300=9.00 total=123456\n"
     )
-    return [query.encode(), table.encode(), machine.encode()]
+    xml = (
+        '<nvidia_smi_log>\n\t<gpu id="00000000:07:00.0">\n\t\t<utilization>\n\t\t\t<gpu_util>97 %</gpu_util>\n'
+        "\t\t\t<memory_util>41 %</memory_util>\n\t\t</utilization>\n\t</gpu>\n</nvidia_smi_log>\n"
+    )
+    return [query.encode(), table.encode(), machine.encode(), xml.encode()]
+
+
+def device_documents() -> list[bytes]:
+    """JSON of rocm-smi and of amd-smi."""
+    cards = {"card0": {"GPU use (%)": "97", "sclk clock speed:": "(2100Mhz)"}, "system": {"Driver version": "6.7.0"}}
+    power = {"socket_power": {"value": 350, "unit": "W"}}
+    device = {"gpu": 0, "usage": {"gfx_activity": {"value": 88.5, "unit": "%"}, "umc_activity": "N/A"}, "power": power}
+    return [json.dumps(cards).encode(), json.dumps({"gpu_data": [device]}, indent=1).encode()]
 
 
 def ascend_tables() -> list[bytes]:

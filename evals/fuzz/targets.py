@@ -34,12 +34,12 @@ from tools.sources.nccl_inspector.source import NCCL_INSPECTOR
 from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.prometheus.source import PROMETHEUS
-from tools.sources.py_spy.source import PY_SPY
+from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.tensorboard.source import TENSORBOARD
 from tools.sources.trace_file import TraceFile
-from tools.sources.utilisation.source import UTILISATION
+from tools.sources.utilisation.source import UTILISATION, UTILISATION_JSON
 from tools.sources.wandb_file.source import WANDB
 from tools.summaries.file import decode, encode
 from tools.summaries.summarize import summarize
@@ -92,20 +92,21 @@ def _counts(collected: Collected) -> tuple[int, int, int]:
     return collected.columns.rows, collected.columns.spans, collected.columns.seen
 
 
-def _records(wanted: RecordFormat) -> Callable[[Path], None]:
-    """Read the file as the only one of its format; where the format has a folder, it lies in that."""
+@dataclass(frozen=True)
+class OfRecords:
+    """Reads the file as the only one of a format of records; where the format has a folder, it lies in that."""
 
-    def read(path: Path) -> None:
-        run = path.parent.parent if wanted.folder else path.parent
-        wanted.read([FolderFiles(wanted, run, (path,))], Anchor())
+    wanted: RecordFormat
 
-    return read
+    def __call__(self, path: Path) -> None:
+        run = path.parent.parent if self.wanted.folder else path.parent
+        self.wanted.read([FolderFiles(self.wanted, run, (path,))], Anchor())
 
 
 def _monitor_events(path: Path) -> None:
     """Read the events next to a sound step file."""
     (path.parent / f"{path.name.split('.')[0]}.steps").write_bytes(seeds.step_file())
-    _records(MONITOR)(path)
+    OfRecords(MONITOR)(path)
 
 
 def _label(path: Path) -> None:
@@ -179,30 +180,39 @@ TARGETS = (
     Target("kineto", "t.json", _traces, "text", _load, 0.004),
     Target("kineto gzip", "t.json.gz", _traces, "packed", _load, 0.004),
     Target("kineto shared", "t.json", _traces, "text", _shared, 0.004),
-    Target("step log", "steps_rank0.jsonl", lambda: [seeds.step_log()], "text", _records(STEP_LOG), 0.008),
-    Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
-    Target("job log", "train.log", lambda: [seeds.job_log()], "text", _records(JOB_LOG), 0.004),
-    Target("job log by a pattern", "train.log", lambda: [seeds.job_log()], "text", _records(GIVEN_LOG), 0.002),
-    Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", _records(JOB_LOG), 0.003),
-    Target("utilization samples", "smi.csv", seeds.counters, "text", _records(UTILISATION), 0.004),
-    Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", _records(WANDB), 0.002),
-    Target("Prometheus export", "p.json", lambda: [range_export()], "text", _records(PROMETHEUS), 0.004),
-    Target("TensorBoard events", "e.tfevents", lambda: [event_file()], "binary", _records(TENSORBOARD), 0.002),
-    Target("ascend tables", "table.csv", seeds.ascend_tables, "text", _records(ASCEND_TABLES), 0.004),
+    Target("step log", "steps_rank0.jsonl", lambda: [seeds.step_log()], "text", OfRecords(STEP_LOG), 0.008),
+    Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", OfRecords(STEP_LOG), 0.003),
+    Target("job log", "train.log", lambda: [seeds.job_log()], "text", OfRecords(JOB_LOG), 0.004),
+    Target("job log by a pattern", "train.log", lambda: [seeds.job_log()], "text", OfRecords(GIVEN_LOG), 0.002),
+    Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", OfRecords(JOB_LOG), 0.003),
+    Target("utilization samples", "smi.csv", seeds.counters, "text", OfRecords(UTILISATION), 0.004),
+    Target("utilization documents", "smi.json", seeds.device_documents, "text", OfRecords(UTILISATION_JSON), 0.01),
+    Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", OfRecords(WANDB), 0.002),
+    Target("Prometheus export", "p.json", lambda: [range_export()], "text", OfRecords(PROMETHEUS), 0.004),
+    Target("TensorBoard events", "e.tfevents", lambda: [event_file()], "binary", OfRecords(TENSORBOARD), 0.002),
+    Target("ascend tables", "table.csv", seeds.ascend_tables, "text", OfRecords(ASCEND_TABLES), 0.004),
     Target(
-        "step operations", "trace.parquet", lambda: [seeds.step_operations()], "binary", _records(STEP_OPERATIONS), 0.01
+        "step operations",
+        "trace.parquet",
+        lambda: [seeds.step_operations()],
+        "binary",
+        OfRecords(STEP_OPERATIONS),
+        0.01,
     ),
     Target("nsys", "t.sqlite", lambda: [seeds.nsys_export()], "binary", _load, 0.004),
     Target("ascend database", "t.db", lambda: [seeds.ascend_database()], "binary", _load, 0.004),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
-    Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", _records(FLIGHT_RECORDER), 0.004),
-    Target("memory snapshot", "m.pickle", lambda: [seeds.memory_snapshot()], "binary", _records(MEMORY_SNAPSHOT), 0.01),
-    Target("py-spy stacks", "stacks.json", seeds.stacks, "text", _records(PY_SPY), 0.01),
-    Target("inspector", "node-pid1.log", seeds.inspector_lines, "text", _records(NCCL_INSPECTOR), 0.004),
-    Target("ras", "ras.json", seeds.ras_answers, "text", _records(NCCL_RAS), 0.004),
-    Target("collect_env", "c.txt", lambda: [seeds.collect_env()], "text", _records(COLLECT_ENV), 0.02),
-    Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
-    Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
+    Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", OfRecords(FLIGHT_RECORDER), 0.004),
+    Target(
+        "memory snapshot", "m.pickle", lambda: [seeds.memory_snapshot()], "binary", OfRecords(MEMORY_SNAPSHOT), 0.01
+    ),
+    Target("py-spy stacks", "stacks.json", seeds.stacks, "text", OfRecords(PY_SPY), 0.01),
+    Target("py-spy text", "stacks.txt", lambda: seeds.stacks()[1:3], "text", OfRecords(PY_SPY_TEXT), 0.01),
+    Target("inspector", "node-pid1.log", seeds.inspector_lines, "text", OfRecords(NCCL_INSPECTOR), 0.004),
+    Target("ras", "ras.json", seeds.ras_answers, "text", OfRecords(NCCL_RAS), 0.004),
+    Target("collect_env", "c.txt", lambda: [seeds.collect_env()], "text", OfRecords(COLLECT_ENV), 0.02),
+    Target("environment", "env.json", lambda: [seeds.environment()], "text", OfRecords(ENVIRONMENT), 0.1),
+    Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", OfRecords(MONITOR), 0.003),
     Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),
     Target("anomalies", "monitor/anomalies-n.jsonl", lambda: [seeds.anomaly_lines()], "text", _monitor_events, 0.003),
     Target("fault label", "lab/label.json", lambda: [seeds.fault_label()], "text", _label, 0.02),
