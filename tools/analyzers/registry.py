@@ -97,7 +97,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (operations.operation_times,),
     (sampled_stacks.sampled_stacks, sampled_stacks.sampled_activity),
     (snapshots.allocator_snapshot, host_environment.host_environment),
-    (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units),
+    (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units, ascend_kernels.affinity_apis),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
     (machine_samples.processors, machine_samples.disks, network_samples.network),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),

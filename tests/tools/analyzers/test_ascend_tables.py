@@ -21,6 +21,7 @@ from tests.tools.sources.job_log.logs import megatron
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
+from tools.metrics.registry import measure
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -113,6 +114,27 @@ def test_kernels_are_bound_by_the_unit_that_is_busy(tmp_path: Path) -> None:
     check = answer(profile_of(tmp_path, {0: {"kernels.csv": KERNELS}}), "computation.units")
     shares = [fact.value for fact in check.support[0].facts]
     assert shares == pytest.approx([100 * each / 1305 for each in (500, 100, 100, 605)])
+
+
+def test_of_the_longest_operators_the_busiest_unit_is_named(tmp_path: Path) -> None:
+    """Two kernels of one type count by their time: (0.9 * 500 + 0.5 * 100) / 600."""
+    text = KERNELS + kernel_line("MatMul2", "MatMulV2", "AI_CORE", 100.0, 0.5, 0.3)
+    profile = profile_of(tmp_path, {0: {"kernels.csv": text}})
+    first = next(each for each in answer(profile, "computation.units").support if each.names == ("MatMulV2",))
+    assert "matrix unit" in first.template
+    assert first.facts[0].value == pytest.approx(100 * (450 + 50) / 600)
+    memory = measure(profile, "ascend_unit_pct", unit="memory", op_type="Add", rank=0)
+    assert memory.value == pytest.approx(95.0)
+
+
+@pytest.mark.parametrize(("foreach_us", "status"), [(300.0, "found"), (1.0, "clean")])
+def test_foreach_kernels_of_an_optimizer_could_be_fused(tmp_path: Path, foreach_us: float, status: str) -> None:
+    text = KERNELS + kernel_line("ForeachAdd1", "ForeachAddList", "AI_VECTOR_CORE", foreach_us, 0.0, 0.0, 0.1, 0.4)
+    profile = profile_of(tmp_path, {0: {"steps.csv": step_csv(1305.0, 0.0, 695.0), "kernels.csv": text}})
+    check = answer(profile, "computation.affinity_apis")
+    assert check.status == status
+    assert check.support[0].facts[0].value == pytest.approx(foreach_us / 1e3)
+    assert check.support[0].facts[1].value == pytest.approx(100 * foreach_us / (1305 + foreach_us))
 
 
 def test_without_the_units_columns_the_level_is_named(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from tools.analyzers.support.answers import cannot_answer, clean, confidence, sa
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
-from tools.findings import Check, Fact, Finding, Saving
-from tools.metrics.recorded.ascend import kernel_rows
+from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.metrics.recorded.ascend import UNITS, kernel_rows, tables
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
@@ -16,6 +16,7 @@ NO_UNITS = (
     "the units' busy time was not measured",
     "a profile of level 1 with aic_metrics=AiCMetrics.PipeUtilization",
 )
+SHOWN_TYPES = 3
 KERNEL_CAP = 0.75  # other work may fill the time in which these kernels run
 
 
@@ -74,6 +75,27 @@ def conversion(profile: Profile) -> Check | Finding | None:
 
 
 @check(
+    *("computation.affinity_apis", "Affinity APIs", "Do kernels run one by one that torch_npu offers as one?"),
+    from_records="tables",
+)
+def affinity_apis(profile: Profile) -> Check | None:
+    """Foreach kernels, of an optimizer of torch, for which torch_npu.optim has fused ones (NpuFusedSGD and others)."""
+    if profile.run.ascend is None:
+        return None
+    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    if not ranks:
+        return cannot_answer(*NO_KERNELS)
+    worst = max(ranks, key=lambda rank: (measure(profile, "ascend_kernel_ms", group="foreach", rank=rank).value, -rank))
+    own, share = (measure(profile, f"ascend_kernel_{of}", group="foreach", rank=worst) for of in ("ms", "pct"))
+    said = say(f"Foreach kernels run {{0}} per step on rank {worst}, {{1}} of the kernels' time.", own, share)
+    whole = profile.mean_step_ms if profile.measured else None
+    if own.value == 0.0 or (whole is not None and 100.0 * own.value / whole < profile.thresholds["noted_pct"]):
+        return clean(said)
+    fused = "An optimizer of `torch_npu.optim` (NpuFused...) runs fewer of them; what that saves is not in the tables."
+    return symptom(said, say(fused))
+
+
+@check(
     *("computation.units", "Units of Ascend", "Which unit bounds the kernels: matrix, vector or memory?"),
     from_records="tables",
 )
@@ -94,4 +116,25 @@ def units(profile: Profile) -> Check | None:
         " no unit is busy for most of the other {3}."
     )
     clock = measured(profile, "ascend_kernel_ms", group="unbound", rank=rank)
-    return symptom(say(text, *facts), *(() if clock is None else (say("Those run {0} per step.", clock),)))
+    unbound = () if clock is None else (say("Those run {0} per step.", clock),)
+    return symptom(say(text, *facts), *unbound, *_busiest_units(profile, rank))
+
+
+def _busiest_units(profile: Profile, rank: int) -> list[Sentence]:
+    """Of the operators with most time the unit that is busy for most of it."""
+    kernels = tables(profile).kernels
+    own = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(("HCCL", "COMMUNICATION"))]
+    longest = own.groupby("op_type")["duration_us"].sum().nlargest(SHOWN_TYPES).index
+    said = []
+    for op_type in map(str, longest):
+        known = {
+            unit: fact
+            for unit in UNITS
+            if (fact := measured(profile, "ascend_unit_pct", unit=unit, op_type=op_type, rank=rank)) is not None
+        }
+        if known:
+            unit = max(known, key=lambda each: known[each].value)
+            said.append(
+                say(f"Of {{n0}} the {unit} unit is the busiest, in {{0}} of its time.", known[unit], names=(op_type,))
+            )
+    return said

@@ -20,7 +20,7 @@ CONVERSIONS = ("TransData", "Cast", "TransDataRNN", "Transpose", "TransposeD")
 LARGE_MB: Mapping[str, float] = {"SDMA": 16.0, "HCCS": 16.0, "RDMA": 1.0}  # below it a link of Ascend is not full
 ALIGNED_BYTES = 512  # of a transfer over HCCS; what is smaller is sent as it is
 BYTES_PER_MB = 1e6
-GROUPS = ("ai_cpu", "conversion", "vector", "matrix", "memory", "unbound")
+GROUPS = ("ai_cpu", "conversion", "foreach", "vector", "matrix", "memory", "unbound")
 
 
 def tables(profile: Profile) -> AscendTables:
@@ -93,6 +93,8 @@ def kernel_rows(profile: Profile, group: str, rank: int) -> pd.DataFrame:
         return own[fallback]
     if group == "conversion":
         return own[own["op_type"].isin(CONVERSIONS)]
+    if group == "foreach":
+        return own[own["op_type"].str.startswith("Foreach")]
     ratios = own[["vec_ratio", "mac_ratio", "mte2_ratio", "mte3_ratio"]]
     if ratios.isna().all(axis=None):
         raise UsageError("the units' busy time was not measured, which needs level 1 with aic_metrics PipeUtilization")
@@ -123,6 +125,26 @@ def ascend_kernel_pct(profile: Profile, group: str, rank: int) -> Measurement:
     every = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(("HCCL", "COMMUNICATION"))]
     share = 100.0 * float(own["duration_us"].sum()) / max(float(every["duration_us"].sum()), 1e-9)
     return _of_rows(share, own, f"{group} kernels in kernel_details", rank)
+
+
+UNITS: Mapping[str, tuple[str, ...]] = {
+    **{"matrix": ("mac_ratio",), "vector": ("vec_ratio",), "scalar": ("scalar_ratio",)},
+    "memory": ("mte2_ratio", "mte3_ratio"),  # the busier of reading and writing
+}
+
+
+@metric("%", "time of {op_type} in which its {unit} unit is busy", "Which unit bounds an operator on Ascend?")
+def ascend_unit_pct(profile: Profile, unit: str, op_type: str, rank: int) -> Measurement:
+    """Busy time of the unit in the kernels of a type, of their time; kernels without that counter are left out."""
+    columns = list(UNITS[choice("unit", unit, UNITS)])
+    kernels = tables(profile).kernels
+    own = kernels[(kernels["rank"] == rank) & (kernels["op_type"] == op_type)]
+    busy = own[columns].max(axis=1)
+    own, busy = own[busy.notna()], busy[busy.notna()]
+    if own.empty or not own["duration_us"].sum() > 0.0:
+        raise UsageError(f"the tables hold no busy time of the {unit} unit for {op_type!r} on rank {rank}")
+    value = 100.0 * float((busy * own["duration_us"]).sum() / own["duration_us"].sum())
+    return _of_rows(value, own, f"{' and '.join(columns)} of {op_type} in kernel_details", rank)
 
 
 def moved(profile: Profile, rank: int) -> pd.DataFrame:

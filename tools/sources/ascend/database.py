@@ -38,7 +38,7 @@ API_KINDS = {
     FRAME: EventKind.PYTHON,
     MARK: EventKind.ANNOTATION,
 }
-API_LAYERS = {"acl": "AscendCL", "node": "Node", "runtime": "Runtime", "hccl": "HCCL", "model": "Model"}
+API_LAYERS = {"acl": "AscendCL", "node": "Node", "runtime": "Runtime", "hccl": "Hccl", "model": "Model"}
 MOST_GROUPS = 1024  # of communication, one lane each
 LONGEST_STACK = 64  # frames that are kept of one operator
 
