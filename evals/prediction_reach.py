@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evals.case_files import all_cases
-from evals.case_schema import Case, RunEdit
-from evals.run_places import Places, locate
+from evals.suite.case_files import all_cases
+from evals.suite.case_schema import Case, RunEdit
+from evals.suite.run_places import Places, locate
 from tools.errors import HermesError, InputError
 from tools.judgement.ranking import ranking
 from tools.knowledge.thresholds import Thresholds

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from evals.run_places import Places
-from evals.tables import table
+from evals.results.tables import table
+from evals.suite.run_places import Places
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.report.headline import headline_cause

@@ -19,12 +19,12 @@ from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.model.events import DiagnosisReady, Emit, Event, ToolCalled, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
-from hermes_agent.questions.conversation import Conversation, turn_of
+from hermes_agent.questions.answers.evidence_lookup import Shown, Table
+from hermes_agent.questions.answers.evidence_lookup import look_up as behind
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import Shown, Table
-from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence
 from hermes_agent.questions.material import Material, never
+from hermes_agent.questions.reading.conversation import Conversation, turn_of
 from hermes_agent.questions.several import answered
 from hermes_agent.questions.tool_context import DiscussedRun, opened_row
 from hermes_agent.statements.attempt import Accepted

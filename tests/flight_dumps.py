@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.run.collective_records import FlightRecords
+from tools.run.recorded.collective_records import FlightRecords
 from tools.sources.load import load_run
-from tools.views.collective_hang import Hang, find_hang
+from tools.views.communication.collective_hang import Hang, find_hang
 
 START_NS = 1_758_000_000_000_000_000
 MS = 1_000_000

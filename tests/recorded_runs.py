@@ -13,7 +13,7 @@ import pandas as pd
 from tests.synthetic import RankBuilder, run_of
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Layout, Run
-from tools.run.records import SAMPLE_FIELDS, MonitoredRank, MonitorRecords, RankEnvironment
+from tools.run.recorded.records import SAMPLE_FIELDS, MonitoredRank, MonitorRecords, RankEnvironment
 from tools.views.profile import Profile
 
 START_NS = 1_700_000_000_000_000_000

@@ -12,7 +12,7 @@ from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.llm.structured import parse_form
 from hermes_agent.model.diagnosis import CheckRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
-from hermes_agent.questions.question import normalised, subjects_of
+from hermes_agent.questions.reading.question import normalised, subjects_of
 from hermes_agent.statements.checks import faults_of
 from hermes_agent.statements.context import CheckContext
 from hermes_agent.statements.record import Statement, Statements

@@ -11,7 +11,7 @@ from typing import Literal
 import yaml
 from pydantic import Field, field_validator
 
-from evals.case_schema import RunRef
+from evals.suite.case_schema import RunRef
 from evals.synthetic.spec import Record
 from hermes_agent.statements.record import Part
 from tools.errors import InputError

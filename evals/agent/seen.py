@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hermes_agent.llm.model import ModelRequest, Reply, ToolSpec
 from hermes_agent.llm.tool_loop import ANSWER_NOW
-from hermes_agent.questions.question import folded
+from hermes_agent.questions.reading.question import folded
 from hermes_agent.statements.record import Statement, Statements
 
 COMPLAINED = "A checker compared your statements"

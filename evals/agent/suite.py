@@ -23,9 +23,9 @@ from evals.agent.scorers import (
     right,
     tool_choice,
 )
-from evals.case_files import all_cases
-from evals.case_schema import Case, RunRef
-from evals.run_places import Places, locate
+from evals.suite.case_files import all_cases
+from evals.suite.case_schema import Case, RunRef
+from evals.suite.run_places import Places, locate
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.llm.model import ChatModel

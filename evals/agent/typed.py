@@ -24,7 +24,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from evals.agent.stated import MOST_FIGURES, Figure, Stated, figure_of, stated
-from evals.tables import table
+from evals.results.tables import table
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.events import ignore

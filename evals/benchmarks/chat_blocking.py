@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_agent.cli.chat import openings, search_garbage_in_short_passes
+from hermes_agent.cli.commands.chat import openings, search_garbage_in_short_passes
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.request import Request
 from hermes_agent.tui.app import HermesChat

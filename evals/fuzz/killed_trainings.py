@@ -31,7 +31,7 @@ from hermes_agent.watch.agent import AgentOptions, NodeAgent
 from hermes_agent.watch.ring_reader import RingReader
 from hermes_agent.watch.rings import CaptureRequests, RequestLimits, RunRings, is_abandoned, recover
 from tools.errors import InputError
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.sources.monitor.reader import read_monitor
 
 STEPS = 600

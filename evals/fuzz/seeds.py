@@ -15,9 +15,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from evals.run_places import ROOT, Places
+from evals.suite.run_places import ROOT, Places
 from hermes_agent.monitor.format import FIELDS, PREAMBLE, RECORD, SCHEMA, STEPS_MAGIC, Description, Workload
-from tools.run.records import SAMPLE_FIELDS
+from tools.run.recorded.records import SAMPLE_FIELDS
 
 STEPS = 3
 START_NS = 1_700_000_000_000_000_000

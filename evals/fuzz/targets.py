@@ -14,7 +14,7 @@ from case_library.library import parse_case
 from evals.fuzz import seeds
 from evals.fuzz.cuts import ALONE, diagnosed
 from evals.fuzz.tracker_files import event_file, range_export, wandb_run
-from evals.labels import others_cases, recorded_cases
+from evals.suite.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
 from tools.sources.ascend.source import ASCEND_TABLES

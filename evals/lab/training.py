@@ -25,7 +25,7 @@ from evals.lab.scenarios import Plan, Training, read_plan
 from evals.lab.workloads.classifiers import Images, Sounds
 from evals.lab.workloads.data_parallel import Workload
 from evals.lab.workloads.language import Experts, Stages, Tokens
-from hermes_agent.cli.env import environment
+from hermes_agent.cli.commands.env import environment
 from hermes_agent.monitor import Monitor, Options
 from hermes_agent.monitor.flush import FlushPlan
 

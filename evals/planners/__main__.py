@@ -12,7 +12,7 @@ from pathlib import Path
 from evals.planners import published, searches, solvers, vpipe
 from evals.planners.gloo_runs import gloo_runs
 from evals.planners.row import Row
-from evals.run_places import Places
+from evals.suite.run_places import Places
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 COMMAND = "python -m evals.planners [--torch-python PYTHON] [--solvers FOLDER --solver-python PYTHON] [--sample FILE]"

@@ -267,7 +267,7 @@ def naspipe_sample(text: str) -> Row:
 def trace_costs(folder: Path) -> Row:
     """Alpha and beta of the all-to-alls of a real 8-rank trace: from the last start to the last end of each."""
     from tools.sources.load import load_run
-    from tools.views.collectives import collectives
+    from tools.views.communication.collectives import collectives
     from tools.views.profile import Profile
 
     table = collectives(Profile(load_run([folder])))

@@ -14,7 +14,7 @@ import numpy as np
 from evals.replay.clocks import clock_text
 from evals.replay.error import RunError, run_error
 from evals.replay.speed import Speed, measure
-from evals.run_places import Places
+from evals.suite.run_places import Places
 from tools.errors import HermesError
 from tools.sources.load import load_run
 from tools.views.profile import Profile

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evals.case_schema import Case
-from evals.outcome import Gain, Outcome
+from evals.suite.case_schema import Case
+from evals.suite.outcome import Gain, Outcome
 
 
 def gain(outcome: Outcome) -> Gain | None:

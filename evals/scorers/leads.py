@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from evals.observations import asked
-from evals.outcome import Outcome
+from evals.suite.observations import asked
+from evals.suite.outcome import Outcome
 from hermes_agent.model.diagnosis import LeadRecord
 from tools.knowledge.taxonomy import causes
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evals.observations import asked
-from evals.outcome import Outcome
 from evals.scorers.registry import LOWER_IS_BETTER, PARTIAL
 from evals.scorers.scores import unsupported
 from evals.scorers.two_causes import shared_saving
+from evals.suite.observations import asked
+from evals.suite.outcome import Outcome
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from tools.knowledge.taxonomy import causes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from evals.outcome import Outcome
 from evals.scorers import leads, scores, two_causes
+from evals.suite.outcome import Outcome
 
 _ALL: tuple[Callable[[Outcome], float | None], ...] = (
     scores.top_1,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import get_args
 
-from evals.case_schema import ExpectedFact, Verdict
-from evals.outcome import Outcome
+from evals.suite.case_schema import ExpectedFact, Verdict
+from evals.suite.outcome import Outcome
 from hermes_agent.evidence.citations import cited_figures, cited_ids, is_figure_of, sentences, wrong_citations
 from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord

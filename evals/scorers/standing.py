@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evals.outcome import Outcome, Standing
 from evals.scorers.scores import healthy_false_positive
+from evals.suite.outcome import Outcome, Standing
 
 
 def standing(outcome: Outcome) -> Standing | None:

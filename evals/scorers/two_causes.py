@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.outcome import Outcome, SharedSaving
+from evals.suite.outcome import Outcome, SharedSaving
 
 TOLERANCE_PCT = 8.0  # of the step, beyond the upper end of the measured saving: the error allowed to a predicted gain
 

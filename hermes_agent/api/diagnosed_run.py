@@ -24,7 +24,7 @@ from hermes_agent.run_comparison import RunComparison, compared
 from hermes_agent.session import Answer, Session, Shown
 from tools.errors import UsageError
 from tools.views.event_tables import kernels, operators
-from tools.views.step_rows import step_rows
+from tools.views.steps.rows import step_rows
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile

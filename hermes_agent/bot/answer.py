@@ -10,7 +10,7 @@ from hermes_agent.bot.message import Button, Controls, Link, Links, Menu, Messag
 from hermes_agent.evidence.citations import cited_ids, without_citations, written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_list, similar_cases_title
-from hermes_agent.questions.evidence_lookup import Shown
+from hermes_agent.questions.answers.evidence_lookup import Shown
 from hermes_agent.questions.prose import table
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.html.answer import about_run, confidence

@@ -124,7 +124,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
     parser.add_argument("--version", action="version", version=f"hermes-dx {VERSION}")
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=CommandParser)
-    add_commands(subcommands, "hermes_agent.cli", (only,) if only else COMMANDS, "run")
+    add_commands(subcommands, "hermes_agent.cli.commands", (only,) if only else COMMANDS, "run")
     return parser
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_agent.questions.causes import ALTERNATIVES, about, suspect
+from hermes_agent.questions.answers.causes import ALTERNATIVES, about, suspect
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, listed
-from hermes_agent.questions.question import Question, Subject
+from hermes_agent.questions.reading.question import Question, Subject
 from hermes_agent.questions.short_form import in_short
 
 

@@ -11,10 +11,9 @@ from typing import Literal
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
-from hermes_agent.questions import (
+from hermes_agent.questions import alternatives
+from hermes_agent.questions.answers import (
     advice,
-    alternatives,
-    asked,
     bounded,
     causes,
     checkpoints,
@@ -34,11 +33,13 @@ from hermes_agent.questions import (
     steps,
     throughput,
 )
+from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lengths import LENGTH, lengths
 from hermes_agent.questions.nccl_output import of_nccl
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
-from hermes_agent.questions.question import (
+from hermes_agent.questions.reading import asked
+from hermes_agent.questions.reading.lengths import LENGTH, lengths
+from hermes_agent.questions.reading.question import (
     ENGLISH,
     MOST_PLACES,
     Question,
@@ -50,8 +51,7 @@ from hermes_agent.questions.question import (
     read_question,
     wording,
 )
-from hermes_agent.questions.recorded_figures import RECORDED, recorded_figure
-from hermes_agent.questions.spelling import corrected
+from hermes_agent.questions.reading.spelling import corrected
 from hermes_agent.questions.subject_match import nearest_only
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError

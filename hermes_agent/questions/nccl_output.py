@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.reading.question import Question
 from tools.errors import UsageError
-from tools.run.job_log import Cited, JobLog, NcclFacts
+from tools.run.recorded.job_log import Cited, JobLog, NcclFacts
 
 KIB = 1024
 UNITS = {"k": KIB, "m": KIB**2, "g": KIB**3}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermes_agent.questions.conversation import IT, Conversation, turn_of
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
 from hermes_agent.questions.prose import blocks, unbracketed
-from hermes_agent.questions.question import LIMIT
+from hermes_agent.questions.reading.conversation import IT, Conversation, turn_of
+from hermes_agent.questions.reading.question import LIMIT
 from hermes_agent.questions.short_form import in_short, without_reading
 
 MOST_PARTS = 3  # further ones stay with the last

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from hermes_agent.evidence.citations import without_citations
-from hermes_agent.questions.asked import quantity_of
-from hermes_agent.questions.figures import UNITS
+from hermes_agent.questions.answers.figures import UNITS
 from hermes_agent.questions.prose import blocks, listed
-from hermes_agent.questions.question import Question, lexicon
+from hermes_agent.questions.reading.asked import quantity_of
+from hermes_agent.questions.reading.question import Question, lexicon
 from hermes_agent.questions.short_form import in_short, without_reading
 
 # Kinds of answers about causes: an answer to whether and why, and to no question for a figure, a name or a time.

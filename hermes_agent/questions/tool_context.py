@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from case_library.retrieval.query import CaseQuery
 from hermes_agent.evidence.tool_text import result_text
+from hermes_agent.questions.answers.evidence_lookup import Shown, look_up
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import Shown, look_up
 from hermes_agent.tool_calls import ToolCaller
 from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
 from tools.agent_tools.result import Result

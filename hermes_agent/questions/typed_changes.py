@@ -7,7 +7,7 @@ import re
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, general, paragraph
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.reading.question import Question
 from tools.judgement.change_effects import Refused
 from tools.judgement.what_if import answered
 from tools.whatif.asked_changes import changes_named_in

@@ -36,10 +36,10 @@ from tools.judgement.ranking import Ranking
 from tools.judgement.routes import Route, is_about
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
-from tools.views.device_kind import device_kind
-from tools.views.gradient_sync import exchanged_by
+from tools.views.communication.gradient_sync import exchanged_by
+from tools.views.device.kind import device_kind
 from tools.views.profile import Profile
-from tools.views.step_modes import step_modes, steps_text
+from tools.views.steps.modes import step_modes, steps_text
 
 PLACES = ("call", "kernel", "collective", "variable", "interface", "where")  # hints that say where, inner to outer
 

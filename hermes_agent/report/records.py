@@ -21,10 +21,10 @@ from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
+from tools.run.recorded.step_times import step_times
 from tools.run.screening import Screening
 from tools.run.source_clock import SourceClock
-from tools.run.step_times import step_times
-from tools.views.kernels import kernel_table
+from tools.views.device.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 

@@ -19,10 +19,10 @@ from hermes_agent.llm.tool_loop import ANSWER_NOW, ResultStore, run_dialogue
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit, ignore
 from hermes_agent.model.turn import Turn
-from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
-from hermes_agent.questions.causes import about
+from hermes_agent.questions.answers.advice import against_baseline, summarise, what_to_change
+from hermes_agent.questions.answers.causes import about
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.question import Question, Subject
+from hermes_agent.questions.reading.question import Question, Subject
 from hermes_agent.questions.tool_context import DiscussedRun
 from hermes_agent.statements.answer import answer_tokens, facts_chars
 from hermes_agent.statements.attempt import Accepted, Declined, checked_statements, passing_on, spent_line

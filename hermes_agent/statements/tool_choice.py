@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from hermes_agent.llm.budget import estimated_tokens
 from hermes_agent.llm.tool_loop import shortened
-from hermes_agent.questions.question import folded
+from hermes_agent.questions.reading.question import folded
 from tools.agent_tools.tool import Tool
 
 # Below this window all tools (5,200 tokens with their schemas), the rules and one result do not fit together.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from evals.case_schema import Case
-from evals.outcome import CaseResult, Outcome
+from evals.suite.case_schema import Case
+from evals.suite.outcome import CaseResult, Outcome
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from tools.knowledge.taxonomy import family_of
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.case_schema import RunEdit, RunRef
-from evals.run_places import edited
+from evals.suite.case_schema import RunEdit, RunRef
+from evals.suite.run_places import edited
 from hermes_agent.demo.data import demo_run
 from tools.errors import InputError
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_agent.cli import eval as command
+from hermes_agent.cli.commands import eval as command
 from hermes_agent.cli.main import foreign_packages
 from tests.hermes_agent.llm.fake_endpoint import said, serving
 from tools.errors import HermesError

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from evals.case_schema import Measured, RunRef
-from evals.labels import recorded_cases
-from evals.run_places import Places, check_label, locate, missing_folder
+from evals.suite.case_schema import Measured, RunRef
+from evals.suite.labels import recorded_cases
+from evals.suite.run_places import Places, check_label, locate, missing_folder
 from tools.errors import InputError
 
 LABEL: dict[str, Any] = {

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from evals.case_schema import Measured
 from evals.scorers import leads, two_causes
 from evals.scorers.misses import misses
 from evals.scorers.registry import score
 from evals.scorers.standing import standing
+from evals.suite.case_schema import Measured
 from hermes_agent.model.diagnosis import Diagnosis
 from tests.evals.scored import case, diagnosis, outcome
 

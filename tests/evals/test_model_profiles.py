@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.case_schema import RunRef
-from evals.models import ModelChoice, model_choice
-from evals.run_places import Places, locate
+from evals.suite.case_schema import RunRef
+from evals.suite.models import ModelChoice, model_choice
+from evals.suite.run_places import Places, locate
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.recording import RecordingModel
 from hermes_agent.model.diagnosis import Diagnosis

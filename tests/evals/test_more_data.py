@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from evals.carry_out import Conditions, carry_out
-from evals.labels import recorded_cases
-from evals.outcome import CaseResult
-from evals.run_places import RECORDED, Places
-from evals.source_table import by_sources
+from evals.results.source_table import by_sources
+from evals.suite.carry_out import Conditions, carry_out
+from evals.suite.labels import recorded_cases
+from evals.suite.outcome import CaseResult
+from evals.suite.run_places import RECORDED, Places
 
 RUNS = ("lab-heap-one-rank-images-strong", "lab-narrow-link-images-strong")
 

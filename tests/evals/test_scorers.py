@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from evals.case_schema import Measured
 from evals.scorers import scores
 from evals.scorers.gains import gain
 from evals.scorers.misses import misses
 from evals.scorers.registry import score
+from evals.suite.case_schema import Measured
 from tests.evals.scored import case, diagnosis, outcome
 
 LOADER = ("slow_data_processing", 0.9, 30.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from case_library.library import load_cases, parse_case
-from evals.case_files import load_cases as evaluation_cases
+from evals.suite.case_files import load_cases as evaluation_cases
 from hermes_agent import confirm as confirmation
 from hermes_agent.cli.main import main
 from hermes_agent.config.settings import Settings

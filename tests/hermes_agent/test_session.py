@@ -17,7 +17,7 @@ from hermes_agent.model.diagnosis import EvidenceRecord, HypothesisRecord, Sourc
 from hermes_agent.model.events import Event, Notice, StageProgress, ToolCalled, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
-from hermes_agent.questions.evidence_lookup import OF_EARLIER
+from hermes_agent.questions.answers.evidence_lookup import OF_EARLIER
 from hermes_agent.session import Cancelled, Session
 from hermes_agent.sessions.store import SessionStore
 from hermes_agent.statements.question import earlier_turns

@@ -27,7 +27,7 @@ HOSTILE_YAML = {
 }
 # A reader of a cache with checksums, one whose text msgspec has parsed before, and the monitor, which imports nothing
 # of ours and reads what its own `hermes-dx diagnose` printed.
-OWN_PARSERS = {"tools/run/packing.py", "tools/views/operator_cost.py", "hermes_agent/monitor/verdict.py"}
+OWN_PARSERS = {"tools/run/packing.py", "tools/views/device/operator_cost.py", "hermes_agent/monitor/verdict.py"}
 PARSERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
 
 values = st.recursive(

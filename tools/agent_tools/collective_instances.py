@@ -15,10 +15,10 @@ from tools.agent_tools.tool import ToolContext
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.run.row_ids import COLLECTIVE, row_id
-from tools.views.arrivals import waits
+from tools.views.communication.arrivals import waits
 from tools.views.event_labels import PHASES, group_names
-from tools.views.phases import overlapping_collectives
 from tools.views.profile import Profile
+from tools.views.steps.phases import overlapping_collectives
 
 ONE_RANK = "Waiting for other ranks is not assessable from one rank's trace; it needs the traces of the others."
 

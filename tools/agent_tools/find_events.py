@@ -19,10 +19,10 @@ from tools.intervals import covered, intersect
 from tools.metrics.instances import grouped, kind_rows, own_time
 from tools.run.events import EventKind
 from tools.run.row_ids import EVENT, group_id, row_id
+from tools.views.device.roofline import roofline
 from tools.views.event_labels import Labels, labels, track_label
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import roofline
 
 Rows = NDArray[np.int64]
 NAME_CHARS = 4096

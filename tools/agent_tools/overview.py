@@ -11,7 +11,7 @@ from tools.agent_tools.result import FIGURES, Figure, Paged, Result, Row, measur
 from tools.agent_tools.steps import rank_rows
 from tools.agent_tools.tool import ToolContext
 from tools.analyzers.cpu.environment import settings
-from tools.run.records import last_environment
+from tools.run.recorded.records import last_environment
 from tools.run.row_ids import RANK, row_id
 from tools.views.parts import PARTS
 from tools.views.profile import Profile

@@ -13,8 +13,8 @@ from tools.intervals import IntervalSet, covered
 from tools.metrics.instances import in_step_labels
 from tools.run.row_ids import group_id
 from tools.views.event_labels import PHASES
-from tools.views.phases import device_phases, host_phases, separable
 from tools.views.profile import Profile
+from tools.views.steps.phases import device_phases, host_phases, separable
 
 
 class Phases(Arguments):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tools.findings import Sentence
-from tools.run.job_log import JobLog
+from tools.run.recorded.job_log import JobLog
 
 Weight = Literal["model", "work", "layout"]
 # Names as Megatron-LM prints them, which other frameworks' names are read into (docs/job_logs.md).

@@ -19,11 +19,11 @@ from tools.judgement.ranking import ranking
 from tools.knowledge.taxonomy import causes
 from tools.metrics.communication.pipeline import Stages, pipeline
 from tools.metrics.io import loader_spans
-from tools.views.blocking import blocking_calls
-from tools.views.collectives import collectives
-from tools.views.kernels import MATH_CLASSES, MATRIX_UNIT, device_of, kernel_table, spec_for
+from tools.views.communication.collectives import collectives
+from tools.views.communication.transfers import fits, transfers
+from tools.views.device.kernels import MATH_CLASSES, MATRIX_UNIT, device_of, kernel_table, spec_for
+from tools.views.host.blocking import blocking_calls
 from tools.views.profile import Profile
-from tools.views.transfers import fits, transfers
 from tools.whatif.asked_changes import AskedChange
 from tools.whatif.change import Change, Scale, Unblock
 from tools.whatif.planners.recorded_gradients import with_bucket_cap

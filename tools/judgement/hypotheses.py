@@ -21,8 +21,8 @@ from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.hypothesis_tests import HypothesisTest, tests_of
 from tools.knowledge.taxonomy import causes
 from tools.run.events import EventKind
-from tools.views.coarse import by_torch
 from tools.views.profile import Profile
+from tools.views.steps.coarse import by_torch
 
 Status = Literal["supported", "open", "untestable", "refuted"]
 STATUSES: tuple[Status, ...] = ("supported", "open", "untestable", "refuted")  # in the order of a report

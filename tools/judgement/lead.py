@@ -9,8 +9,8 @@ from typing import Any
 from tools.findings import Sentence
 from tools.knowledge.tables import table
 from tools.run.events import EventKind
-from tools.views.coarse import by_torch
 from tools.views.profile import Profile
+from tools.views.steps.coarse import by_torch
 
 
 @dataclass(frozen=True)

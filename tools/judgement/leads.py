@@ -21,10 +21,10 @@ from tools.judgement.verdict import (
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
-from tools.views.coarse import step_series
-from tools.views.collectives import main_group
+from tools.views.communication.collectives import main_group
 from tools.views.profile import Profile
-from tools.views.step_modes import step_modes, steps_text
+from tools.views.steps.coarse import step_series
+from tools.views.steps.modes import step_modes, steps_text
 
 MOST = 3  # leads of one diagnosis
 

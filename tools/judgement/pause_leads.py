@@ -14,9 +14,9 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import families, worth_pct
 from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, cover, covering, pause_groups, places
 from tools.metrics.registry import measure
-from tools.views.batch_making import makes_batch
+from tools.views.host.batch_making import makes_batch
 from tools.views.profile import Profile
-from tools.views.step_modes import steps_text
+from tools.views.steps.modes import steps_text
 from tools.whatif.change import Scale
 
 EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none

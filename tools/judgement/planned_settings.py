@@ -11,7 +11,7 @@ from tools.findings import Fact, Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.what_if import answered
 from tools.metrics.communication.pipeline import pipeline
-from tools.views.gradient_sync import exchanged_by
+from tools.views.communication.gradient_sync import exchanged_by
 from tools.views.profile import Profile
 from tools.whatif.planners.gradient_buckets import DDP_BUCKET_MB, BucketPlan
 from tools.whatif.planners.record import Planned

@@ -14,8 +14,8 @@ from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
-from tools.views.series import RunSeries
-from tools.views.step_modes import steps_text
+from tools.views.steps.modes import steps_text
+from tools.views.steps.series import RunSeries
 
 # Parts of a step that records hold, and what they are called in a trace.
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})

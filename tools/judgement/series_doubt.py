@@ -8,8 +8,8 @@ from tools.analyzers.support.figures import measured, saving
 from tools.findings import Finding, Sentence
 from tools.judgement.ranked_cause import steps_marked
 from tools.metrics.registry import measure
-from tools.views.coarse import own_ms
 from tools.views.profile import Profile
+from tools.views.steps.coarse import own_ms
 
 OF_ONE_RANK = ("straggler", "slow_device")  # causes that say: this rank takes longer than the others, always
 SEEN_SHARE = 1.0 / 3.0  # of the excess that the trace shows must be there without the profiler too

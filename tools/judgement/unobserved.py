@@ -6,7 +6,7 @@ from tools.findings import Sentence
 from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
 from tools.judgement.verdict import MARKS, Judgement, device_work_missing, part_pct
 from tools.metrics.registry import measure
-from tools.views.call_costs import costly_calls
+from tools.views.host.call_costs import costly_calls
 from tools.views.profile import Profile
 
 EVERY_STEP = "every step"

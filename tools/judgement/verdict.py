@@ -17,12 +17,12 @@ from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
-from tools.run.collective_records import RasRecords
 from tools.run.events import EventKind
-from tools.views.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
-from tools.views.collective_counts import failed, lost
+from tools.run.recorded.collective_records import RasRecords
+from tools.views.communication.collective_counts import failed, lost
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.steps.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
 EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(

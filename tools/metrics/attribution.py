@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
 from tools.run.events import DEVICE_WORK, EventKind
-from tools.views.kernels import kernel_table
+from tools.views.device.kernels import kernel_table
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 

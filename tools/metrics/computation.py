@@ -12,12 +12,12 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, length
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
 from tools.run.events import name_mask
-from tools.views.elementwise_chains import chains, training_operators
-from tools.views.kernels import kernel_table, spec_for
-from tools.views.operator_cost import precision_of
+from tools.views.device.kernels import kernel_table, spec_for
+from tools.views.device.operator_cost import precision_of
+from tools.views.device.roofline import group_rows, group_time, math_operators, roofline
+from tools.views.host.elementwise_chains import chains, training_operators
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import group_rows, group_time, math_operators, roofline
 
 
 @memoized

@@ -11,7 +11,7 @@ allocation          the host allocates or frees memory
 compilation         the host compiles
 collection          Python collects garbage
 stall               a long pause: for longer than an operator takes the host neither begins nor ends one, nor a call
-synchronization     the host lost its lead because it had waited for the device (``tools.views.blocking``)
+synchronization     the host lost its lead because it had waited for the device (``tools.views.host.blocking``)
 dispatch            the rest of a short gap: the host needs longer to launch than the device to run
 stall               the rest of a long gap: the host does something else than launching
 ==================  ==================================================================================================
@@ -34,7 +34,7 @@ from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, distinct, intersect, merge, subtract, union
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import EventKind
-from tools.views.blocking import bursts, upload_calls
+from tools.views.host.blocking import bursts, upload_calls
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 

@@ -16,13 +16,13 @@ from tools.metrics.idle import idle_time
 from tools.metrics.measurement import NEAREST, Measurement, as_pct, choice, event_rows, metric, of_events
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.run.row_ids import COLLECTIVE, EVENT, GAP, RowId, parse, row_id
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
+from tools.views.device.kernels import MATH_CLASSES, kernel_table, spec_for
+from tools.views.device.roofline import costed_kernels, roofline
 from tools.views.event_labels import BY, PHASES, Labels, labels
-from tools.views.kernels import MATH_CLASSES, kernel_table, spec_for
-from tools.views.phases import device_phases, host_phases, overlapping_collectives
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import costed_kernels, roofline
+from tools.views.steps.phases import device_phases, host_phases, overlapping_collectives
 from tools.views.work import own_ns
 
 Rows = NDArray[np.int64]

@@ -10,7 +10,7 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, length, merge, subtract
 from tools.metrics.measurement import Measurement, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import EventKind
-from tools.views.loader_restarts import restarts
+from tools.views.host.loader_restarts import restarts
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 

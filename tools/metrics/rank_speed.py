@@ -12,8 +12,8 @@ from tools.errors import UsageError
 from tools.intervals import covered
 from tools.metrics.measurement import Measurement, event_rows, metric, of_rank
 from tools.run.events import EventKind
-from tools.views.held_up import FASTEST
-from tools.views.kernels import kernel_table
+from tools.views.device.kernels import kernel_table
+from tools.views.host.held_up import FASTEST
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 

@@ -58,9 +58,9 @@ from tools.metrics.recorded import (
     saves,
     series,
 )
-from tools.run.counters import COUNTERS
 from tools.run.kinds import FILLS
 from tools.run.model import COUNTER_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.run.recorded.counters import COUNTERS
 from tools.views.profile import Profile
 
 NAME_LIMIT = 80

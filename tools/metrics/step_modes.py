@@ -1,4 +1,4 @@
-"""Groups of steps (``tools.views.step_modes``): length, frequency, cost, and what differs from the shortest group.
+"""Groups of steps (``tools.views.steps.modes``): length, frequency, cost, and what differs from the shortest group.
 
 Groups are counted from 1, the shortest. What a group costs is its excess times its frequency.
 """
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.metrics.host.pauses import at_place, pause_places, places
 from tools.metrics.measurement import Measurement, choice, event_rows, metric, of_ranks
-from tools.views.coarse import step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile, memoized
-from tools.views.step_modes import Mode, common_steps, step_modes
+from tools.views.steps.coarse import step_series
+from tools.views.steps.modes import Mode, common_steps, step_modes
 from tools.views.work import host_calls, step_kernels
 
 HALF = 0.5  # of a difference: what makes up so much of it accounts for it

@@ -11,9 +11,9 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks, over_steps
 from tools.run.steps import OutsideSteps
-from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
+from tools.views.steps.coarse import own_ms, spread_pct, step_series
 from tools.whatif.critical_path import FAMILIES, REMOVABLE, critical_path, family_savings
 from tools.whatif.predict import unchanged
 

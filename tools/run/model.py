@@ -10,13 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from tools.errors import CutError, UsageError
-from tools.run.ascend import AscendTables
-from tools.run.collective_records import CollectiveRecords
-from tools.run.counters import CounterRecords
-from tools.run.environment import HostEnvironment
 from tools.run.events import EventTable
-from tools.run.host_stacks import HostStacks
-from tools.run.job_log import JobLog
 from tools.run.kinds import ASCEND_FORMAT as ASCEND_FORMAT
 from tools.run.kinds import COLLECT_ENV_FORMAT as COLLECT_ENV_FORMAT
 from tools.run.kinds import COUNTER_FORMAT as COUNTER_FORMAT
@@ -26,9 +20,15 @@ from tools.run.kinds import OPERATIONS_FORMAT as OPERATIONS_FORMAT
 from tools.run.kinds import SNAPSHOT_FORMAT as SNAPSHOT_FORMAT
 from tools.run.kinds import STACKS_FORMAT as STACKS_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
-from tools.run.memory_snapshots import MemorySnapshot
-from tools.run.operations import StepOperations
-from tools.run.records import MonitorRecords
+from tools.run.recorded.ascend import AscendTables
+from tools.run.recorded.collective_records import CollectiveRecords
+from tools.run.recorded.counters import CounterRecords
+from tools.run.recorded.environment import HostEnvironment
+from tools.run.recorded.host_stacks import HostStacks
+from tools.run.recorded.job_log import JobLog
+from tools.run.recorded.memory_snapshots import MemorySnapshot
+from tools.run.recorded.operations import StepOperations
+from tools.run.recorded.records import MonitorRecords
 from tools.run.screening import Screening
 from tools.run.source_clock import SourceClock
 

@@ -41,7 +41,7 @@ class Screening:
     """Ranks found and compared by summary, how they group, and who is waited for.
 
     ``waiting``: index rank, all ranks by summary; ``caused_ns``, ``share``, ``steps`` and ``waited_ns`` as
-    ``tools.views.arrivals.blame`` gives them. ``collectives``: those of the ranks read in full that several ranks
+    ``arrivals.blame`` gives them. ``collectives``: those of the ranks read in full that several ranks
     share, by group, members, kind, step and sequence: instance (a number), seen (by how many ranks), last_rank,
     shortest_ns. ``why`` says of every rank read in full why it was chosen.
     """

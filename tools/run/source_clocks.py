@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tools.run.counters import CounterRecords
 from tools.run.model import Rank, Run
+from tools.run.recorded.counters import CounterRecords
+from tools.run.recorded.step_times import printed_by
 from tools.run.source_clock import SourceClock, clock_of, step_shift
 from tools.run.step_match import (
     LARGEST_RESIDUAL_NS,
@@ -22,7 +23,6 @@ from tools.run.step_match import (
     match_by_times,
     shift_by_times,
 )
-from tools.run.step_times import printed_by
 
 ZONE_NS = 900e9  # zones differ by quarters of an hour
 SKEW_NS = 2e9  # clocks of one job that a time service keeps, and a line that is printed some time after its step

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.run.counters import SampleClock
+from tools.run.recorded.counters import SampleClock
 
 LEAST_MATCHED = 4  # steps with a time in both sources: fewer fit anywhere
 LEAST_LENGTHS = 8  # the same by their lengths alone, which no time of day confirms

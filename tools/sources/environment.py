@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tools.run.environment import HostEnvironment
+from tools.run.recorded.environment import HostEnvironment
 from tools.run.secrets import without_secrets
 from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat

@@ -15,8 +15,8 @@ import msgspec
 
 from tools.errors import InputError
 from tools.leftovers import PARTIAL, write_whole
-from tools.run.counters import SAMPLE_COLUMNS
 from tools.run.packing import DamagedError, PackedHeader, pack, read_header, unpack, unpack_frames
+from tools.run.recorded.counters import SAMPLE_COLUMNS
 from tools.sources.digest import digest
 from tools.sources.options import Limits, LoadOptions, Progress, Silent
 from tools.sources.registry import trace_format

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.run.collective_records import joined_collectives
-from tools.run.counters import joined_counters
-from tools.run.job_log import joined_logs
+from tools.run.recorded.collective_records import joined_collectives
+from tools.run.recorded.counters import joined_counters
+from tools.run.recorded.job_log import joined_logs
 from tools.sources.decompress import Readable
 from tools.sources.options import LoadOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tools.run.ascend import AscendTables
-    from tools.run.collective_records import CollectiveRecords
-    from tools.run.counters import CounterRecords
-    from tools.run.environment import HostEnvironment
-    from tools.run.host_stacks import HostStacks
-    from tools.run.job_log import JobLog
-    from tools.run.memory_snapshots import MemorySnapshot
     from tools.run.model import Source
-    from tools.run.operations import StepOperations
-    from tools.run.records import MonitorRecords
+    from tools.run.recorded.ascend import AscendTables
+    from tools.run.recorded.collective_records import CollectiveRecords
+    from tools.run.recorded.counters import CounterRecords
+    from tools.run.recorded.environment import HostEnvironment
+    from tools.run.recorded.host_stacks import HostStacks
+    from tools.run.recorded.job_log import JobLog
+    from tools.run.recorded.memory_snapshots import MemorySnapshot
+    from tools.run.recorded.operations import StepOperations
+    from tools.run.recorded.records import MonitorRecords
     from tools.sources.trace_file import TraceFile
 
 Heard = Callable[[int, int], None]  # called with the bytes read and the size of the file
@@ -99,7 +99,7 @@ class Contribution:
 def _joined_stacks(first: HostStacks | None, second: HostStacks | None) -> HostStacks | None:
     if first is None or second is None:
         return first or second
-    from tools.run.host_stacks import joined_stacks
+    from tools.run.recorded.host_stacks import joined_stacks
 
     return joined_stacks([first, second])
 

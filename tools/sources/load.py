@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.run.clock import align
-from tools.run.counters import joined_counters
-from tools.run.job_log import JobLog
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
+from tools.run.recorded.counters import joined_counters
+from tools.run.recorded.job_log import JobLog
 from tools.run.secrets import without_secrets
 from tools.run.source_clocks import samples_left_out, slow_step_in_trace, source_clocks
 from tools.run.steps import find_steps

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from tools.run.collective_records import CollectiveRecords, FlightRecords
-from tools.run.counters import CounterRecords
-from tools.run.job_log import JobLog
 from tools.run.kinds import ASCEND_FORMAT, FLIGHT_FORMAT, INSPECTOR_FORMAT, JOB_LOG_FORMAT, RAS_FORMAT
 from tools.run.model import Run
-from tools.run.records import MonitorRecords
-from tools.run.step_times import disagreements, step_times
+from tools.run.recorded.collective_records import CollectiveRecords, FlightRecords
+from tools.run.recorded.counters import CounterRecords
+from tools.run.recorded.job_log import JobLog
+from tools.run.recorded.records import MonitorRecords
+from tools.run.recorded.step_times import disagreements, step_times
 from tools.sources.formats import Contribution
 
 DAY_NS = 86_400 * 10**9

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from tools.run.counters import CounterRecords, CounterSource
 from tools.run.events import EventTable
 from tools.run.model import Device, SourceStatus
+from tools.run.recorded.counters import CounterRecords, CounterSource
 
 
 @dataclass(frozen=True)

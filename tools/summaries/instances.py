@@ -1,7 +1,7 @@
 """The collectives of all ranks, one row per instance, built from one rank's table after the other.
 
 An instance is one collective as several ranks recorded it: equal group, members, kind and step, the same place among
-as many of them, and equal bytes where the kind has the same on all ranks (as ``tools.views.collectives`` matches).
+as many of them, and equal bytes where the kind has the same on all ranks (as ``views.communication.collectives`` does).
 Whether all ranks were in it at one moment is not asked: summaries of different hosts are not on one clock. Memory
 grows with the instances and not with the ranks: a group of 10,000 ranks has one row where the ranks have 10,000.
 
@@ -23,8 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, covered
-from tools.views.collectives import KIND as POINT_TO_POINT
-from tools.views.collectives import PLACE, SAME_BYTES
+from tools.views.communication.collectives import KIND as POINT_TO_POINT
+from tools.views.communication.collectives import PLACE, SAME_BYTES
 
 FIRST_ROWS = 1 << 12
 NOBODY = -1
@@ -107,7 +107,7 @@ class Instances:
         """One row per matched instance.
 
         Columns: place, group (number for ``group_name``), step, part, ranks (how many), last_rank, shortest_ns,
-        mean_ns, caused_ns (exposed waiting, mean over the ranks that waited, as in ``tools.views.arrivals``).
+        mean_ns, caused_ns (exposed waiting, mean over the ranks that waited, as in ``views.communication.arrivals``).
         """
         good = np.flatnonzero(self.matched)
         place = np.repeat(np.arange(len(self._sizes)), self._sizes)[good]

@@ -9,7 +9,7 @@ steps: one row per step, in order
     compute_ns, exposed_communication_ns, exposed_memcpy_ns, data_wait_ns, host_ns, idle_ns
                                     the disjoint parts of ``tools.views.parts``, which add up to wall_ns
     overlapped_communication_ns     communication under compute, contained in compute_ns
-collectives: those inside steps by rank and start, as ``tools.views.collectives`` gives them
+collectives: those inside steps by rank and start, as ``tools.views.communication.collectives`` gives them
     kind, group, members            texts, "" where not recorded; members is the recorded list of ranks
     group_size, bytes               -1 where unknown
     step, sequence                  place among the rank's collectives of that group, members, kind and step

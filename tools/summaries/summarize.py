@@ -15,7 +15,7 @@ from tools.run.steps import find_steps
 from tools.sources.ranks import host_of, processes_of
 from tools.sources.trace_file import TraceFile
 from tools.summaries.record import MOST_OPERATORS, MOST_STALLS, TABLES, RankSummary, SummaryFacts, TableName
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.knowledge.thresholds import Thresholds
-from tools.run.counters import CounterRecords
+from tools.run.recorded.counters import CounterRecords
 from tools.run.source_clocks import samples_in_training
 from tools.views.profile import Profile
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.run.links import enclosing, parents
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.work import python_frames

@@ -13,10 +13,10 @@ import pandas as pd
 from tools.errors import CutError, UsageError
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
-from tools.run.records import MonitorRecords, flag_values, last_environment
-from tools.views.host_records import HostRecords, host_records_of
+from tools.run.recorded.records import MonitorRecords, flag_values, last_environment
+from tools.views.host.records import HostRecords, host_records_of
 from tools.views.rank_profile import RankProfile
-from tools.views.series import RunSeries, series_of
+from tools.views.steps.series import RunSeries, series_of
 
 NO_TRACE = (
     "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tools.views.collectives import SYNCHRONISING, collectives
+from tools.views.communication.collectives import SYNCHRONISING, collectives
 from tools.views.profile import Profile, memoized
 from tools.whatif.graph import ORIGIN, EdgeKind, Edges, Graph, NodeKind, Nodes, link, settle
 from tools.whatif.operations import NONE, Rows

@@ -36,7 +36,7 @@ from evals.lab.record import (
     without_paths,
     write_packed,
 )
-from hermes_agent.cli.env import environment
+from hermes_agent.cli.commands.env import environment
 
 RECORDED = HERE / "recorded"
 MILD_SPEEDUP = 1.25  # a slow-down below it is near the threshold

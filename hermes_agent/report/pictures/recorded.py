@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from hermes_agent.report.pictures.data import ChosenRanks, Heat, StepTimes, chosen_ranks, recorded_times
-from tools.views.series import RunSeries, SeriesOrigin
+from tools.views.steps.series import RunSeries, SeriesOrigin
 
 SOURCES: Mapping[SeriesOrigin, str] = {
     "monitor": "monitor records",

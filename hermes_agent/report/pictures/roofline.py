@@ -8,9 +8,9 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.printable import printable
 from tools.errors import UsageError
 from tools.knowledge.devices import DeviceSpec
-from tools.views.kernels import spec_for
+from tools.views.device.kernels import spec_for
+from tools.views.device.roofline import roofline
 from tools.views.profile import Profile
-from tools.views.roofline import roofline
 
 MOST_POINTS = 40
 NAME_CHARS = 60

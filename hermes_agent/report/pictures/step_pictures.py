@@ -16,7 +16,7 @@ from tools.knowledge.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile
-    from tools.views.series import RunSeries
+    from tools.views.steps.series import RunSeries
 
 MOST_TABLE_ROWS = 64
 UNPROFILED = ("monitor", "step_log")  # records of these leave out the steps that a profiler touched

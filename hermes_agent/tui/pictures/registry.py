@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_agent.tui.work import Cancelled
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
-    from tools.views.series import RunSeries
+    from tools.views.steps.series import RunSeries
 
 
 class Measured(Protocol):

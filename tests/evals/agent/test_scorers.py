@@ -13,7 +13,7 @@ from evals.agent.assertions import Assertion, of_model, of_statements, of_templa
 from evals.agent.questions import Question, questions
 from evals.agent.scorers import Answered, abstained, answer_fact, both, false_claims, grounded_path, right, tool_choice
 from evals.agent.suite import DiagnosedRun, diagnosed
-from evals.run_places import Places
+from evals.suite.run_places import Places
 from hermes_agent.evidence.index import evidence_index
 from hermes_agent.statements.record import Statement
 from tools.findings import Fact

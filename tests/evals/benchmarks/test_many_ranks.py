@@ -10,8 +10,8 @@ import pytest
 from evals.benchmarks.many_ranks import ManyRanks, write
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
-from tools.views.arrivals import blame
-from tools.views.collectives import collectives
+from tools.views.communication.arrivals import blame
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 
 RUN = ManyRanks(ranks=12, per_host=2, steps=2, layers=2, straggler=5)

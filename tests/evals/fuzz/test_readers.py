@@ -14,7 +14,7 @@ from evals.fuzz.campaign import PARTS, execute, fuzz
 from evals.fuzz.mutations import Mutator
 from evals.fuzz.oracle import judged
 from evals.fuzz.targets import TARGETS, Target
-from evals.labels import LONGEST_FAULT, others_cases, recorded_cases
+from evals.suite.labels import LONGEST_FAULT, others_cases, recorded_cases
 from tools.errors import InputError
 
 BY_NAME = {each.name: each for each in TARGETS}

@@ -9,7 +9,7 @@ import pytest
 
 from evals.lab.__main__ import main
 from evals.lab.job import jobs_of_faults, relabel
-from evals.labels import recorded_cases
+from evals.suite.labels import recorded_cases
 from tools.errors import InputError
 
 DEBUG = "distributed_debug/images-strong"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.cli import ask
 from hermes_agent.cli.arguments import rank_numbers, step_range, writable
-from tests.hermes_agent.cli.commands import execute
+from hermes_agent.cli.commands import ask
+from tests.hermes_agent.cli.execution import execute
 from tools.errors import UsageError
 
 

@@ -66,7 +66,7 @@ print("IMPORTED", *sys.modules, file=sys.stderr)
 """
 OPEN_CHAT = """
 import sys
-from hermes_agent.cli import chat
+from hermes_agent.cli.commands import chat
 from hermes_agent.tui.app import HermesChat
 HermesChat(chat.openings)
 print("IMPORTED", *sys.modules, file=sys.stderr)
@@ -109,14 +109,14 @@ def test_help_imports_no_module_of_networks_or_of_installed_packages(home: Path)
     found = modules(home, PRINT_HELP)
 
     assert not found & {"asyncio", "ssl", "socket", "email", "importlib.metadata", "zipfile", "sqlite3"}
-    assert "hermes_agent.cli.slack" in found
+    assert "hermes_agent.cli.commands.slack" in found
 
 
 def test_a_command_imports_no_other_command(home: Path) -> None:
     found = modules(home, RUN_COMMAND, "--debug", "show", "E1", str(demo_run()))
 
-    assert "hermes_agent.cli.show" in found
-    assert not {f"hermes_agent.cli.{name}" for name in COMMANDS} & found - {"hermes_agent.cli.show"}
+    assert "hermes_agent.cli.commands.show" in found
+    assert not {f"hermes_agent.cli.{name}" for name in COMMANDS} & found - {"hermes_agent.cli.commands.show"}
 
 
 def test_the_chat_imports_the_screen_alone_before_it_is_shown(home: Path) -> None:

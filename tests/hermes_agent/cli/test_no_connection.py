@@ -59,7 +59,7 @@ code("monitor", records, "--until-end", "--json")
 training.wait()
 
 from hermes_agent.cli.arguments import settings
-from hermes_agent.cli.chat import openings
+from hermes_agent.cli.commands.chat import openings
 from hermes_agent.model.request import Request
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import UNICODE

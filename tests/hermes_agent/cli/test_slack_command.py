@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.cli.commands.slack import credentials
 from hermes_agent.cli.main import main
-from hermes_agent.cli.slack import credentials
 from hermes_agent.demo.data import demo_run
 from tools.errors import UsageError
 

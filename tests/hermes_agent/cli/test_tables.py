@@ -13,10 +13,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hermes_agent.cli import collectives, kernels, operators, tables
+from hermes_agent.cli import tables
+from hermes_agent.cli.commands import collectives, kernels, operators
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.request import Request
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 from tests.synthetic import RankBuilder, profile_of
 from tools.errors import UsageError
 from tools.run.events import EventKind

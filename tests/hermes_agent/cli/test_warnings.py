@@ -9,7 +9,8 @@ import pytest
 
 PROGRAM = """
 import sys, warnings
-from hermes_agent.cli import env, main
+from hermes_agent.cli import main
+from hermes_agent.cli.commands import env
 def warned(args):
     warnings.warn("invalid value encountered in divide", RuntimeWarning)
     return 0
@@ -28,7 +29,8 @@ def test_a_warning_is_for_those_who_debug(words: list[str], shown: bool) -> None
 
 FAULT = """
 import logging, sys
-from hermes_agent.cli import env, main
+from hermes_agent.cli import main
+from hermes_agent.cli.commands import env
 def failing(args):
     logging.getLogger("fsspec.http").debug("asked http://u:hidden@127.0.0.1/x")
     logging.getLogger("hermes_dx").debug("own \x1b[31m words")

@@ -17,12 +17,12 @@ from threading import Thread
 
 import pytest
 
-from hermes_agent.cli import diagnose, show
+from hermes_agent.cli.commands import diagnose, show
 from hermes_agent.demo.data import demo_run
 from hermes_agent.locations import fetch
 from hermes_agent.locations import places as copies
 from hermes_agent.locations.places import RunUrl, local, place
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 from tests.tools.sources.test_run_folder import monitored
 from tools.errors import InputError, UsageError
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_agent.cli import ask, diagnose
+from hermes_agent.cli.commands import ask, diagnose
 from hermes_agent.locations.paste import LOG, TABLES, pasted, question_in, taken_apart
 from hermes_agent.locations.places import origin
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 from tests.tools.sources.job_log.logs import megatron
 from tools.errors import InputError
 

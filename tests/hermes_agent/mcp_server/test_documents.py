@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from hermes_agent.cli.commands.mcp import skill
 from hermes_agent.cli.main import build_parser, main
-from hermes_agent.cli.mcp import skill
 from hermes_agent.mcp_server.page import renewed
 from tests.conftest import REPOSITORY
 from tests.hermes_agent.mcp_server.served import DEMO

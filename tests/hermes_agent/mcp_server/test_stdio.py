@@ -88,7 +88,7 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_is_served(
 def test_without_the_package_one_sentence_says_how_to_install_it(
     commands_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_agent.cli.mcp.find_spec", lambda name: None)
+    monkeypatch.setattr("hermes_agent.cli.commands.mcp.find_spec", lambda name: None)
     assert main(["mcp"]) == 2
     assert "pip install 'hermes-dx[mcp]'" in capsys.readouterr().err
     assert main(["mcp", "--skill"]) == 0

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from evals.carry_out import Conditions, carry_out
-from evals.case_files import load_cases
-from evals.run_places import Places
-from hermes_agent.cli import schema
+from evals.suite.carry_out import Conditions, carry_out
+from evals.suite.case_files import load_cases
+from evals.suite.run_places import Places
+from hermes_agent.cli.commands import schema
 from hermes_agent.model.contract import PATH, check_contract, contract_text, faults
 from hermes_agent.model.diagnosis import Diagnosis
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 GENERATED = ("small-messages-1", "healthy-noisy")

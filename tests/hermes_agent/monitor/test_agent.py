@@ -255,8 +255,8 @@ def test_a_busy_process_outside_of_the_run_is_named_and_the_runs_own_is_not() ->
 
 
 def test_anomalies_are_printed_as_json_lines(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from hermes_agent.cli import monitor as command
-    from tests.hermes_agent.cli.commands import execute
+    from hermes_agent.cli.commands import monitor as command
+    from tests.hermes_agent.cli.execution import execute
 
     training = start_script(TWO_RANKS, str(run_folder), "260")
     deadline = time.monotonic() + 20
@@ -272,8 +272,8 @@ def test_anomalies_are_printed_as_json_lines(run_folder: Path, capsys: pytest.Ca
 def test_a_capture_by_hand_waits_for_the_trace_and_prints_where_it_is(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from hermes_agent.cli import monitor as command
-    from tests.hermes_agent.cli.commands import execute
+    from hermes_agent.cli.commands import monitor as command
+    from tests.hermes_agent.cli.execution import execute
 
     training = start_script(TWO_RANKS, str(run_folder), "190")
     deadline = time.monotonic() + 20
@@ -288,8 +288,8 @@ def test_a_capture_by_hand_waits_for_the_trace_and_prints_where_it_is(
 
 
 def test_a_capture_of_a_rank_that_does_not_run_is_refused(run_folder: Path) -> None:
-    from hermes_agent.cli import monitor as command
-    from tests.hermes_agent.cli.commands import execute
+    from hermes_agent.cli.commands import monitor as command
+    from tests.hermes_agent.cli.execution import execute
     from tools.errors import UsageError
 
     with Monitor(run_folder, rank=0, options=options()) as monitor:
@@ -301,8 +301,8 @@ def test_a_capture_of_a_rank_that_does_not_run_is_refused(run_folder: Path) -> N
 
 
 def test_a_folder_called_like_the_action_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hermes_agent.cli import monitor as command
-    from tests.hermes_agent.cli.commands import execute
+    from hermes_agent.cli.commands import monitor as command
+    from tests.hermes_agent.cli.execution import execute
     from tools.errors import UsageError
 
     monkeypatch.chdir(tmp_path)

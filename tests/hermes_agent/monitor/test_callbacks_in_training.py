@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hermes_agent.monitor.monitored import start_script
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.sources.monitor.reader import read_monitor
 
 DATA = """

@@ -16,7 +16,7 @@ from hermes_agent.monitor import Monitor
 from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, torch_flags, variables
 from tests.hermes_agent.monitor.monitored import options
 from tools.knowledge.tables import table
-from tools.run.records import last_environment
+from tools.run.recorded.records import last_environment
 from tools.sources.monitor.reader import read_monitor
 
 

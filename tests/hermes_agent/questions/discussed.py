@@ -9,7 +9,7 @@ from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Material
-from hermes_agent.questions.question import lexicon
+from hermes_agent.questions.reading.question import lexicon
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of

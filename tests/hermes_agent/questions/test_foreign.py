@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.intents import reply
-from hermes_agent.questions.question import in_english, read_question
+from hermes_agent.questions.reading.question import in_english, read_question
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED

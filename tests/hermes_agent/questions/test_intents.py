@@ -6,7 +6,7 @@ import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import ANSWERS, NOT_UNDERSTOOD, answer_text
-from hermes_agent.questions.question import lexicon, normalised, read_question, subject_of
+from hermes_agent.questions.reading.question import lexicon, normalised, read_question, subject_of
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from hermes_agent import questions
-from hermes_agent.questions.causes import NOT_FOUND
+from hermes_agent.questions.answers.causes import NOT_FOUND
 from hermes_agent.questions.intents import ANSWERS
-from hermes_agent.questions.question import lexicon
+from hermes_agent.questions.reading.question import lexicon
 from tools.knowledge.taxonomy import causes
 from tools.metrics.idle import REASONS
 
@@ -18,7 +18,7 @@ def test_every_kind_of_question_has_words_and_an_answer() -> None:
 
 
 def test_every_text_is_used_and_every_text_that_is_used_exists() -> None:
-    code = "".join(path.read_text() for path in Path(questions.__path__[0]).glob("*.py"))
+    code = "".join(path.read_text() for path in Path(questions.__path__[0]).rglob("*.py"))
     used = set(re.findall(r"wording\([\"'](\w+)[\"']\)", code))
     used |= {f"idle_{reason}" for reason in REASONS}
     used |= {f"verdict_{verdict}" for verdict in ("problem", "healthy", "inconclusive")}

@@ -6,7 +6,7 @@ import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import reply
-from hermes_agent.questions.question import read_question
+from hermes_agent.questions.reading.question import read_question
 from hermes_agent.questions.subject_match import nearest_only
 from tests.hermes_agent.questions import discussed
 

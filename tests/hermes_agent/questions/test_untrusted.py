@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hermes_agent.questions.answers.evidence_lookup import look_up as behind
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES

@@ -37,7 +37,7 @@ from hermes_agent.model.events import (
 )
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
-from hermes_agent.questions.conversation import turn_of
+from hermes_agent.questions.reading.conversation import turn_of
 from hermes_agent.session import Answer, Shown, Table
 from hermes_agent.tui.work import Cancelled, ChatSession, Openings
 from hermes_agent.workflow.way import Kept

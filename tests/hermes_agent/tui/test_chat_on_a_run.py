@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.cli.chat import openings
+from hermes_agent.cli.commands.chat import openings
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.locations.places import RunUrl
@@ -72,7 +72,7 @@ async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from hermes_agent.cli.chat import openings
+from hermes_agent.cli.commands.chat import openings
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.events import Stage, StageFinished

@@ -82,7 +82,7 @@ def test_the_status_line_fits_and_never_loses_what_goes_on(width: int) -> None:
 
 def test_opening_the_chat_imports_neither_the_workflow_engine_nor_the_analysis() -> None:
     program = (
-        "import sys; from hermes_agent.cli import chat; from hermes_agent.tui.app import HermesChat; "
+        "import sys; from hermes_agent.cli.commands import chat; from hermes_agent.tui.app import HermesChat; "
         "heavy = ('langgraph', 'chromadb', 'pandas', 'numpy', 'openai', 'pydantic', 'hermes_agent.session'); "
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -24,7 +24,7 @@ from tests.hermes_agent.tui.fake_session import critical_path, diagnosis, row
 from tools.agent_tools.steps import RankRow, StepRow
 from tools.errors import UsageError
 from tools.knowledge.thresholds import Thresholds
-from tools.views.series import RunSeries, SeriesOrigin
+from tools.views.steps.series import RunSeries, SeriesOrigin
 
 LIMIT_PCT = 10.0
 

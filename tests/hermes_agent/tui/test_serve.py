@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from hermes_agent.cli.chat import add_arguments, command_of
+from hermes_agent.cli.commands.chat import add_arguments, command_of
 from hermes_agent.tui.serve import FULL, MOST_CHATS, guard, refusal
 
 TOKEN = "a-token"

@@ -34,7 +34,7 @@ from tools.sources.options import LoadOptions, Silent
 from tools.sources.workers import Lost
 from tools.sources.workers import Request as Work
 from tools.summaries.executor import Executor
-from tools.views.arrivals import blame
+from tools.views.communication.arrivals import blame
 from tools.views.profile import Profile
 
 MANY = {"screened_from_ranks": 8.0, "most_ranks_in_full": 8.0}

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
-from hermes_agent.questions.ranks import WHOLE_RUN, slowest_per_group
+from hermes_agent.questions.answers.ranks import WHOLE_RUN, slowest_per_group
 from tests.asked import COMMUNICATION, asking
 from tests.real_runs import real_profile
 from tools.comparison.compare import compare
 from tools.findings import Check
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
-from tools.views.arrivals import arrivals, waits
-from tools.views.collectives import unmatched
+from tools.views.communication.arrivals import arrivals, waits
+from tools.views.communication.collectives import unmatched
 from tools.views.profile import Profile
 
 analyze = asking(*COMMUNICATION)

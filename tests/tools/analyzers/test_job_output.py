@@ -16,7 +16,7 @@ from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
 from tools.views.profile import Profile
-from tools.views.step_rows import step_rows
+from tools.views.steps.rows import step_rows
 
 LIBRARY_LOG = "communication.library_log"
 PIPELINE = """\

@@ -15,11 +15,11 @@ from tools.metrics.computation import host_group
 from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.gradient_sync import gradient_passes, repeated_broadcasts
-from tools.views.held_up import held_up, undisturbed
+from tools.views.communication.gradient_sync import gradient_passes, repeated_broadcasts
+from tools.views.host.held_up import held_up, undisturbed
 from tools.views.profile import Profile
-from tools.views.step_modes import steps_text
-from tools.views.step_shape import StepSeries, periodic_stalls
+from tools.views.steps.modes import steps_text
+from tools.views.steps.shape import StepSeries, periodic_stalls
 from tools.whatif.change import Omit, Scale
 from tools.whatif.predict import predict
 

@@ -16,7 +16,7 @@ from tools.judgement.ranking import ranking
 from tools.knowledge.taxonomy import causes, optimizations
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.run.records import Interface
+from tools.run.recorded.records import Interface
 from tools.whatif.change import Scale
 
 step_time = asking(*STEP_TIME)

@@ -13,7 +13,7 @@ from tests.recorded_runs import environment_of, recorded_profile, records_of, st
 from tests.synthetic import RankBuilder
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.run.records import Interface, RankEnvironment
+from tools.run.recorded.records import Interface, RankEnvironment
 from tools.views.profile import Profile
 
 retransmission = asking(*NETWORK)

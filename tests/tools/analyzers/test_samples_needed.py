@@ -10,7 +10,7 @@ from tests.asked import asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, traced_rank
 from tests.synthetic import profile_of
 from tools.analyzers.support.figures import LONGER, NEEDED, NO_SAMPLES, NOT_COUNTED, samples_needed
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.views.profile import Profile
 
 DELAY = "training_run_delay_us"

@@ -12,7 +12,7 @@ from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.knowledge.taxonomy import optimizations
 from tools.metrics.registry import measure
-from tools.views.gradient_sync import exchanged_by
+from tools.views.communication.gradient_sync import exchanged_by
 from tools.views.profile import Profile
 
 analyze = asking(*COMMUNICATION)

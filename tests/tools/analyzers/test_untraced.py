@@ -15,8 +15,8 @@ from tools.errors import NotComparableError
 from tools.findings import Check
 from tools.judgement.ranking import ranking
 from tools.run.model import Layout, Run
-from tools.views.coarse import capture_of
 from tools.views.profile import Profile
+from tools.views.steps.coarse import capture_of
 
 WALL_MS = 100.0
 STEPS = 60

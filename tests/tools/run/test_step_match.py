@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tools.run.counters import SampleClock
+from tools.run.recorded.counters import SampleClock
 from tools.run.step_match import TimedSteps, match_by_lengths, match_by_times, shift_by_times
 
 BEGIN_NS = 1_700_000_000 * 10**9

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.cli.env import environment
+from hermes_agent.cli.commands.env import environment
 from tests.asked import ask
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.judgement.ranking import ranking

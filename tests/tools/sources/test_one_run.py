@@ -12,7 +12,7 @@ from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import NCCL
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.run.model import Run
-from tools.run.step_times import step_times
+from tools.run.recorded.step_times import step_times
 from tools.sources.load import load_run
 
 WORLD = "using world size: {}, data-parallel-size: 2, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"

@@ -20,7 +20,7 @@ from tools.summaries.instances import Instances
 from tools.summaries.join import MEANS, Joined, SummarizedTrace, join
 from tools.summaries.record import RankSummary, TableName
 from tools.summaries.summarize import summarize
-from tools.views.arrivals import arrivals, blame
+from tools.views.communication.arrivals import arrivals, blame
 from tools.views.profile import Profile
 
 ALONE = LoadOptions(workers=1)

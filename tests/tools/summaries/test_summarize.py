@@ -14,7 +14,7 @@ from tools.sources.options import LoadOptions
 from tools.sources.registry import trace_format
 from tools.summaries.record import MOST_OPERATORS, MOST_STALLS, TABLES, RankSummary
 from tools.summaries.summarize import summarize
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 

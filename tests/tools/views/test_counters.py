@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.run.counters import CounterRecords, CounterSource, samples_table
+from tools.run.recorded.counters import CounterRecords, CounterSource, samples_table
 from tools.views.counters import CounterView
 
 BUSY, POWER = "device_busy_pct", "device_power_w"

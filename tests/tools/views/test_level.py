@@ -12,9 +12,9 @@ from tests.recorded_runs import START_NS, recorded_profile, records_of, step_row
 from tests.synthetic import run_of
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.views.profile import Profile
-from tools.views.step_shape import Level, StepSeries, level_at
+from tools.views.steps.shape import Level, StepSeries, level_at
 
 
 def noisy(*levels: tuple[int, float]) -> StepSeries:

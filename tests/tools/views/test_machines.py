@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.views.host_records import Counted, same_machines
+from tools.views.host.records import Counted, same_machines
 
 
 def counted(time_s: float, booted_s: float, idled_s: float, cores: float = 8.0) -> Counted:

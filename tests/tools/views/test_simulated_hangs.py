@@ -9,7 +9,7 @@ import pytest
 
 from tests.flight_dumps import dump, records_of, write
 from tests.hang_simulation import job, run
-from tools.views.collective_hang import Hang, find_hang
+from tools.views.communication.collective_hang import Hang, find_hang
 
 LENGTH = 160
 

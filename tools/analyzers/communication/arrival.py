@@ -12,8 +12,8 @@ from tools.metrics.host.pauses import covering
 from tools.metrics.rank_speed import even_share
 from tools.metrics.recorded.own_time import known_lateness
 from tools.metrics.registry import measure
-from tools.views.arrivals import arrivals, blame, caused_share, steadiness
-from tools.views.collectives import collectives, unmatched
+from tools.views.communication.arrivals import arrivals, blame, caused_share, steadiness
+from tools.views.communication.collectives import collectives, unmatched
 from tools.views.profile import Profile, memoized
 
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late

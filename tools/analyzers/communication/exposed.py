@@ -20,9 +20,9 @@ from tools.analyzers.support.figures import NOT_COUNTED, measure_ranks, samples_
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
+from tools.views.communication.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
 from tools.views.profile import Profile
-from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
 from tools.whatif.change import Change
 
 # Hypotheses, below the confidence of a verdict. Shards make operators smaller, and what those then take, no trace of

@@ -13,7 +13,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.collective_calls import flight_records, hang, other_timeouts, seen_to_last
 from tools.metrics.registry import measure
-from tools.views.collective_hang import Entered, Hang, Mismatch, MissingRank
+from tools.views.communication.collective_hang import Entered, Hang, Mismatch, MissingRank
 from tools.views.profile import Profile
 
 NO_COST = "a step that does not end has no length"

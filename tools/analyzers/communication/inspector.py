@@ -7,8 +7,8 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
 from tools.metrics.recorded.collective_lines import inspector_last, inspector_records, inspector_slow
 from tools.metrics.registry import measure
-from tools.run.collective_records import InspectorRecords
-from tools.views.collective_bandwidth import HOST_TIMING, LastRank
+from tools.run.recorded.collective_records import InspectorRecords
+from tools.views.communication.collective_bandwidth import HOST_TIMING, LastRank
 from tools.views.profile import Profile
 
 NO_COST = "the lines hold no steps, of which it would be a part"

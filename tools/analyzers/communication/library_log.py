@@ -11,7 +11,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.job_log import job_log
 from tools.metrics.registry import measure
-from tools.run.job_log import JobLog, NcclFacts
+from tools.run.recorded.job_log import JobLog, NcclFacts
 from tools.views.profile import Profile
 
 NO_COST = "what another setting would save cannot be read from a log"

@@ -7,8 +7,8 @@ from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.figures import measure_all, measured
 from tools.findings import Finding
 from tools.metrics.registry import measure
+from tools.views.communication.transfers import Fit, fits, transfers
 from tools.views.profile import Profile
-from tools.views.transfers import Fit, fits, transfers
 
 SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
 MOST = 0.5  # of the exposed transfer

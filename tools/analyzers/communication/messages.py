@@ -14,9 +14,9 @@ from tools.analyzers.support.figures import measure_all, measure_ranks, measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
-from tools.views.collectives import asking_spans, collectives
+from tools.views.communication.collectives import asking_spans, collectives
+from tools.views.communication.transfers import NEEDED_AT_ONCE, Fit, fits, small_messages, transfers
 from tools.views.profile import Profile
-from tools.views.transfers import NEEDED_AT_ONCE, Fit, fits, small_messages, transfers
 from tools.whatif.change import Scale
 
 FEW_BYTES = 0.5  # of the all-reduces: those of biases and norms, half of most networks' parameters

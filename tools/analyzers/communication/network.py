@@ -12,10 +12,10 @@ from tools.findings import Check, Fact, Finding, Saving
 from tools.metrics.communication.transfers import COUNTERS
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
-from tools.run.records import RankEnvironment
-from tools.views.host_records import HostRecords
+from tools.run.recorded.records import RankEnvironment
+from tools.views.communication.transfers import LARGE_BYTES, large_transfers
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
-from tools.views.transfers import LARGE_BYTES, large_transfers
 from tools.whatif.change import Change
 
 SOCKET_SHARE = 0.5  # of what the collectives have to send must be counted on interfaces, if sockets carry it

@@ -9,8 +9,8 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
-from tools.run.collective_records import RasRank, RasRecords
-from tools.views.collective_counts import RankCounts, differing, failed, job_ranks, lost, moving
+from tools.run.recorded.collective_records import RasRank, RasRecords
+from tools.views.communication.collective_counts import RankCounts, differing, failed, job_ranks, lost, moving
 from tools.views.profile import Profile
 
 NO_COST = "a step that does not end has no length"

@@ -10,7 +10,7 @@ from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.gradient_sync import (
+from tools.views.communication.gradient_sync import (
     gradient_passes,
     needless_bitmaps,
     repeated,

@@ -12,9 +12,9 @@ from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
+from tools.views.communication.transfers import LARGE_BYTES, large_transfers, transfers
 from tools.views.profile import Profile
-from tools.views.transfers import LARGE_BYTES, large_transfers, transfers
 
 BETWEEN: Mapping[str, tuple[str, ...]] = {"NCCL_IB_DISABLE": ("1",), "NCCL_NET": ("socket", "Socket", "SOCKET")}
 INSIDE: Mapping[str, tuple[str, ...]] = {"NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",)}

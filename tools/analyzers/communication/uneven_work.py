@@ -20,8 +20,8 @@ from tools.metrics.communication.rank_work import (
     uneven_pct,
 )
 from tools.metrics.registry import measure
-from tools.views.arrivals import arrivals
-from tools.views.collectives import collectives
+from tools.views.communication.arrivals import arrivals
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 
 FOLLOWING = 0.6  # correlation of compute time with work below which the time has another reason

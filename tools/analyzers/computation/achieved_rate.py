@@ -9,9 +9,9 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.host.rates import slow_factor
 from tools.metrics.registry import measure
-from tools.views.host_rates import host_rates, rows_of, slow_math
+from tools.views.host.rates import host_rates, rows_of, slow_math
+from tools.views.host.scheduler_ticks import ON_TICKS, takes_turns
 from tools.views.profile import Profile
-from tools.views.scheduler_ticks import ON_TICKS, takes_turns
 
 FULL_TYPES = ("fp32", "fp64")  # every core computes these itself; slow numbers of these types are denormal
 EMULATED = "Cores without instructions for {n0} compute it by conversion."

@@ -11,7 +11,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.counters import DeviceReadings, counter_view
-from tools.views.kernels import device_of
+from tools.views.device.kernels import device_of
 from tools.views.profile import Profile
 
 CLOCKS_NEEDED = (

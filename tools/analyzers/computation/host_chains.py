@@ -7,9 +7,9 @@ from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.findings import Check, Finding
 from tools.intervals import length
-from tools.views.elementwise_chains import chains
+from tools.views.host.elementwise_chains import chains
+from tools.views.host.scheduler_ticks import ON_TICKS, takes_turns
 from tools.views.profile import Profile
-from tools.views.scheduler_ticks import ON_TICKS, takes_turns
 
 CAP = 0.8  # what a fused operator would need is an estimate
 

@@ -23,9 +23,9 @@ from tools.intervals import length
 from tools.metrics.computation import host_group, host_math_rows
 from tools.metrics.host.embedding import sparse_left
 from tools.metrics.registry import measure
-from tools.views.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for
+from tools.views.device.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for
+from tools.views.device.roofline import group_rows, misaligned_calls, roofline, streaming_runs
 from tools.views.profile import Profile
-from tools.views.roofline import group_rows, misaligned_calls, roofline, streaming_runs
 from tools.whatif.change import Change
 
 HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, and at most half the time on every device

@@ -16,9 +16,9 @@ from tools.intervals import length
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
 from tools.metrics.rank_speed import device_speed, host_speed, launching_rows, operator_speed
 from tools.metrics.registry import measure
-from tools.views.held_up import held_up
+from tools.views.device.roofline import group_rows
+from tools.views.host.held_up import held_up
 from tools.views.profile import Profile
-from tools.views.roofline import group_rows
 from tools.whatif.change import Change
 
 AGREEING = 0.6  # share of the compared time that is slower, below which content rather than speed differs

@@ -13,9 +13,9 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.knowledge.devices import DeviceSpec
 from tools.metrics.registry import measure
-from tools.views.kernels import device_of, spec_for
+from tools.views.device.kernels import device_of, spec_for
+from tools.views.device.roofline import costed_kernels, group_rows, roofline
 from tools.views.profile import Profile
-from tools.views.roofline import costed_kernels, group_rows, roofline
 
 # From half types to fp8 is left out: that is another training recipe, and nothing is wrong with a step without it.
 NARROWER = {"fp32": "tf32", "tf32": "bf16"}

@@ -16,8 +16,8 @@ from tools.metrics.host.pauses import BUILT_IN, covering
 from tools.metrics.host.program import NEARBY
 from tools.metrics.recorded.series import part_ms, rank_stalls
 from tools.metrics.registry import measure
-from tools.views.blocking import bursts
-from tools.views.host_records import HostRecords
+from tools.views.host.blocking import bursts
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 
 EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for

@@ -11,7 +11,7 @@ from tools.analyzers.support.figures import by_rank, host_saving, measured, not_
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.host_records import HostRecords
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 
 UNNAMED = 0.45  # without a sign of who has the cores it is a hypothesis

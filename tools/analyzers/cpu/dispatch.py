@@ -12,7 +12,7 @@ from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
 from tools.metrics.host.launches import launch_queue
 from tools.metrics.registry import measure
-from tools.views.host_dispatch import host_dispatch
+from tools.views.host.dispatch import host_dispatch
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 

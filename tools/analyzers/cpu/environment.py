@@ -17,8 +17,8 @@ from tools.intervals import IntervalSet, union
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.run.links import enclosing
-from tools.views.collective_checks import collectives_checked
-from tools.views.host_records import HostRecords
+from tools.views.communication.collective_checks import collectives_checked
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Scale

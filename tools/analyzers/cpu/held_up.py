@@ -12,9 +12,9 @@ from tools.analyzers.support.figures import measure_ranks, measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
-from tools.views.held_up import held_up, one_operator, undisturbed
+from tools.views.host.held_up import held_up, one_operator, undisturbed
+from tools.views.host.scheduler_ticks import on_ticks
 from tools.views.profile import Profile
-from tools.views.scheduler_ticks import on_ticks
 from tools.whatif.change import Scale
 
 CAP = 0.7  # what ran instead is not in a trace

@@ -9,7 +9,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.run.environment import HostEnvironment
+from tools.run.recorded.environment import HostEnvironment
 from tools.views.profile import Profile
 
 HYPOTHESIS = 0.4  # below what makes a verdict: a limit costs time only where it is reached

@@ -14,7 +14,7 @@ from tools.findings import Check, Finding, Sentence
 from tools.knowledge.name_patterns import matching
 from tools.metrics.host.pauses import Cover, covering, pause_places, pauses
 from tools.run.events import EventKind
-from tools.views.batch_making import makes_batch
+from tools.views.host.batch_making import makes_batch
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.threads import main_track

@@ -15,11 +15,11 @@ from tools.metrics.host.compiled import versions
 from tools.metrics.host.program import span_rows
 from tools.metrics.recorded.series import part_ms
 from tools.metrics.registry import measure
-from tools.views.coarse import capture_of
-from tools.views.host_records import HostRecords
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.series import RunSeries
+from tools.views.steps.coarse import capture_of
+from tools.views.steps.series import RunSeries
 
 COLLECTING, COMPILING = "garbage_collection", "compilation"  # name patterns of spans
 METHOD = "pauses of the collector, the longest rank of each step"

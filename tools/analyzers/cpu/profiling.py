@@ -12,10 +12,10 @@ from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.blocking import blocking_calls
-from tools.views.coarse import capture_of
-from tools.views.host_dispatch import host_dispatch
+from tools.views.host.blocking import blocking_calls
+from tools.views.host.dispatch import host_dispatch
 from tools.views.profile import Profile
+from tools.views.steps.coarse import capture_of
 from tools.whatif.change import Change, Scale
 
 ALWAYS_PCT = 50.0  # of the samples: from here on the profiler belongs to the usual step

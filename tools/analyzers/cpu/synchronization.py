@@ -11,7 +11,7 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.blocking import blocking_calls, kernel_launches
+from tools.views.host.blocking import blocking_calls, kernel_launches
 from tools.views.profile import Profile
 from tools.views.work import commonest, outermost_operators, python_frames, surrounding_annotations
 from tools.whatif.change import Unblock

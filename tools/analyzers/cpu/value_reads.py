@@ -7,9 +7,9 @@ from tools.analyzers.support.answers import affected, clean, confidence, say, va
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
+from tools.views.host.value_reads import read_loops
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.value_reads import read_loops
 from tools.whatif.change import Scale
 from tools.whatif.threads import main_track
 

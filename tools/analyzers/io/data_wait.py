@@ -14,8 +14,8 @@ from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import intersect, length, subtract
 from tools.metrics.io import exposed_uploads, upload_rows
 from tools.metrics.registry import measure
-from tools.views.blocking import upload_calls
-from tools.views.loader_restarts import restarts
+from tools.views.host.blocking import upload_calls
+from tools.views.host.loader_restarts import restarts
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale

@@ -10,9 +10,9 @@ from tools.analyzers.support.figures import BEHIND_DEVICE, behind_device, measur
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import least_data_wait_ms
 from tools.metrics.registry import measure
-from tools.views.host_records import HostRecords
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
-from tools.views.series import RunSeries
+from tools.views.steps.series import RunSeries
 
 BUSY_PCT = 65.0  # of a worker's time: it computes
 WAITING_PCT = 35.0  # a worker that is waited for and yet runs less than this waits itself, for bytes

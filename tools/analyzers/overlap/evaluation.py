@@ -11,7 +11,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.intervals import intersect, length
 from tools.metrics.registry import measure
-from tools.views.host_phases import evaluation, forward_math
+from tools.views.host.phases import evaluation, forward_math
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale

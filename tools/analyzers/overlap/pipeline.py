@@ -14,7 +14,7 @@ from tools.findings import Check, Finding
 from tools.intervals import intersect
 from tools.metrics.communication.pipeline import Stages, expected_bubble, pipeline
 from tools.metrics.registry import measure
-from tools.views.collectives import point_to_point, waiting_for_partner
+from tools.views.communication.collectives import point_to_point, waiting_for_partner
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 

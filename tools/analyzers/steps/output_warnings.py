@@ -7,7 +7,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.run.job_log import WarningKind
+from tools.run.recorded.job_log import WarningKind
 from tools.views.profile import Profile
 
 MEANING: dict[WarningKind, str] = {

@@ -10,7 +10,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Sentence
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
-from tools.run.job_log import JobLog, ReportedError
+from tools.run.recorded.job_log import JobLog, ReportedError
 from tools.views.profile import Profile
 
 SHOWN = 6  # errors, and ranks of one

@@ -8,9 +8,9 @@ from tools.findings import Sentence
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
-from tools.views.coarse import step_series
 from tools.views.profile import Profile
-from tools.views.step_modes import step_modes, steps_text
+from tools.views.steps.coarse import step_series
+from tools.views.steps.modes import step_modes, steps_text
 
 PART_WORDS = {
     "compute": "computation",

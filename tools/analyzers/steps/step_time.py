@@ -16,11 +16,11 @@ from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
-from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
-from tools.views.series import RunSeries, SeriesOrigin
-from tools.views.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, Level, StepSeries
+from tools.views.steps.coarse import own_ms, spread_pct, step_series
+from tools.views.steps.series import RunSeries, SeriesOrigin
+from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, Level, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
 UNPROFILED = "without a profiler"

@@ -17,8 +17,8 @@ from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_wr
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.series import RunSeries
-from tools.views.step_shape import PERIOD_STEPS, Stalls
+from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import PERIOD_STEPS, Stalls
 from tools.whatif.change import Scale
 
 NEEDED = "a step log or monitor records over several save intervals"

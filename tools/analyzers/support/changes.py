@@ -13,11 +13,11 @@ from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, union
 from tools.metrics.computation import host_group
-from tools.views.collectives import collectives
-from tools.views.kernels import device_of, kernel_table, spec_for
+from tools.views.communication.collectives import collectives
+from tools.views.device.kernels import device_of, kernel_table, spec_for
+from tools.views.device.roofline import group_rows
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import group_rows
 from tools.whatif.change import Change, Scale
 from tools.whatif.threads import main_track
 

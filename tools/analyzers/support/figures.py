@@ -9,7 +9,7 @@ from tools.analyzers.support.answers import cannot_answer, clean, say
 from tools.errors import UsageError
 from tools.findings import Argument, Check, Fact, Finding, Saving
 from tools.metrics.registry import measure
-from tools.views.host_records import HostRecords
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 
 WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing

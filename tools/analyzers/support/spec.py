@@ -12,8 +12,8 @@ from tools.analyzers.support.changes import device_ranks
 from tools.analyzers.support.figures import behind_device, samples_needed
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes
-from tools.views.coarse import WHOLE_FILES, capture_of
 from tools.views.profile import Profile
+from tools.views.steps.coarse import WHOLE_FILES, capture_of
 
 CUT = "the trace is cut: whole threads, streams or kinds of events may be missing, and nothing shows which"
 

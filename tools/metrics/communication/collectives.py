@@ -11,12 +11,12 @@ from tools.intervals import IntervalSet, covered, intersect, length, subtract, u
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks, over_steps
 from tools.run.model import MONITOR_FORMAT
-from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
-from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
-from tools.views.host_records import TICKS_PER_S
+from tools.views.communication.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
+from tools.views.communication.collectives import asking_spans, collectives, partner_wait_ns, unmatched
+from tools.views.communication.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
+from tools.views.host.records import TICKS_PER_S
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
 
 
 @metric("count", "{kind} collectives per step and rank", "How many collectives does a step have?")

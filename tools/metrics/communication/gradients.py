@@ -6,7 +6,7 @@ import numpy as np
 
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, metric, of_events
-from tools.views import gradient_sync
+from tools.views.communication import gradient_sync
 from tools.views.profile import Profile
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import covered
 from tools.metrics.measurement import Measurement, metric, of_ranks
-from tools.views.collectives import partner_wait_ns, point_to_point
+from tools.views.communication.collectives import partner_wait_ns, point_to_point
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.scatter import least_mean

@@ -10,11 +10,11 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric, of_ranks
-from tools.views.collectives import collectives
-from tools.views.operator_cost import CostModel
+from tools.views.communication.collectives import collectives
+from tools.views.device.operator_cost import CostModel
+from tools.views.device.roofline import math_operators
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import math_operators
 
 
 @memoized

@@ -11,9 +11,8 @@ from tools.metrics.communication.collectives import selector
 from tools.metrics.measurement import Measurement, as_pct, metric, of_ranks
 from tools.metrics.recorded.samples import host_records
 from tools.run.model import MONITOR_FORMAT
-from tools.views.collectives import bus_factor, collectives
-from tools.views.profile import Profile, memoized
-from tools.views.transfers import (
+from tools.views.communication.collectives import bus_factor, collectives
+from tools.views.communication.transfers import (
     Fit,
     fits,
     large_transfers,
@@ -23,6 +22,7 @@ from tools.views.transfers import (
     small_start_ns,
     transfers,
 )
+from tools.views.profile import Profile, memoized
 
 
 @memoized

@@ -15,8 +15,8 @@ from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.run.model import MONITOR_FORMAT
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.series import RunSeries
-from tools.views.step_shape import ROBUST_SPREADS, SCALE
+from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import ROBUST_SPREADS, SCALE
 
 # torch.compile counts the versions of each frame: "0/17" is the eighteenth version of the first frame.
 VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})(?!\d)")

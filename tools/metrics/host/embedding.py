@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, as_pct, metric, of_events
 from tools.run.links import enclosing
-from tools.views.operator_cost import Shape, tensor_shapes
+from tools.views.device.operator_cost import Shape, tensor_shapes
+from tools.views.device.roofline import math_operators
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import math_operators
 
 
 @memoized

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.errors import UsageError
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, metric, of_events, of_moments
-from tools.views.host_phases import Evaluation, evaluation, forward_math
+from tools.views.host.phases import Evaluation, evaluation, forward_math
 from tools.views.profile import Profile
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric, of_events, of_rank
 from tools.run.events import EventKind
-from tools.views.blocking import blocking_calls, kernel_launches
+from tools.views.host.blocking import blocking_calls, kernel_launches
 from tools.views.profile import Profile, memoized
 
 

@@ -21,8 +21,8 @@ from tools.run.events import EventKind
 from tools.run.kinds import OFF_CPU
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.step_modes import modes_of
-from tools.views.step_shape import StepSeries
+from tools.views.steps.modes import modes_of
+from tools.views.steps.shape import StepSeries
 
 STEP_BEGIN, STEP_END = "the start of the step", "the end of the step"
 WHOLE, MOST, HALF = 0.9, 0.4, 0.5  # shares of the moments that frames cover: all of them, much, and half

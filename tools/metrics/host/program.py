@@ -9,7 +9,7 @@ from tools.intervals import IntervalSet, intersect, merge
 from tools.knowledge.name_patterns import patterns
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
-from tools.views.host_dispatch import host_dispatch
+from tools.views.host.dispatch import host_dispatch
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.recording_cost import operator_cost_us

@@ -7,11 +7,11 @@ import numpy as np
 from tools.errors import UsageError
 from tools.intervals import length, union
 from tools.metrics.measurement import Measurement, metric, of_events
-from tools.views.call_costs import costly_calls
-from tools.views.held_up import held_up, taken_share
-from tools.views.host_rates import host_rates, reference_gflops, rows_of, slow_math
+from tools.views.host.call_costs import costly_calls
+from tools.views.host.held_up import held_up, taken_share
+from tools.views.host.rates import host_rates, reference_gflops, rows_of, slow_math
+from tools.views.host.scheduler_ticks import on_ticks
 from tools.views.profile import Profile
-from tools.views.scheduler_ticks import on_ticks
 
 
 @metric("%", "share of the step in slow matrix operators", "How much of the step do slow matrix operators take?")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, as_pct, metric, of_events, of_moments
+from tools.views.host.value_reads import read_loops
 from tools.views.profile import Profile
-from tools.views.value_reads import read_loops
 
 SELECTOR = "from one aten::item or aten::resolve_neg to the next, with at most ten operators between them"
 

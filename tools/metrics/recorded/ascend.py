@@ -9,8 +9,8 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.run.ascend import AscendTables
 from tools.run.kinds import ASCEND_FORMAT
+from tools.run.recorded.ascend import AscendTables
 from tools.views.profile import Profile
 
 ACCOUNT = ("computing", "exposed_communication", "overlapped", "communication", "free", "stage")

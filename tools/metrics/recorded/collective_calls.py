@@ -10,10 +10,10 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric
-from tools.run.collective_records import CallState, FlightGroup, FlightRecords
-from tools.run.job_log import CollectiveTimeout
 from tools.run.kinds import FLIGHT_FORMAT
-from tools.views.collective_hang import Hang, find_hang
+from tools.run.recorded.collective_records import CallState, FlightGroup, FlightRecords
+from tools.run.recorded.job_log import CollectiveTimeout
+from tools.views.communication.collective_hang import Hang, find_hang
 from tools.views.profile import Profile
 
 EPOCH = datetime(1970, 1, 1)

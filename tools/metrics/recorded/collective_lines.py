@@ -6,10 +6,10 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.run.collective_records import InspectorRecords, RasRecords
 from tools.run.kinds import INSPECTOR_FORMAT, RAS_FORMAT
-from tools.views.collective_bandwidth import LastRank, SlowCommunicator, last_ranks, slow_communicators
-from tools.views.collective_counts import RankCounts, rank_counts
+from tools.run.recorded.collective_records import InspectorRecords, RasRecords
+from tools.views.communication.collective_bandwidth import LastRank, SlowCommunicator, last_ranks, slow_communicators
+from tools.views.communication.collective_counts import RankCounts, rank_counts
 from tools.views.profile import Profile
 
 SHOWN = ["rank", "member", "host", "operation", "sequence", "bytes", "time_us", "busbw_gb_per_s", "file", "line"]

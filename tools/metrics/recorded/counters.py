@@ -9,7 +9,7 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
-from tools.run.counters import COUNTERS
+from tools.run.recorded.counters import COUNTERS
 from tools.views.counters import CounterView, DeviceReadings, counter_view
 from tools.views.profile import Profile
 

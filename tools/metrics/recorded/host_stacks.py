@@ -8,9 +8,9 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.run.host_stacks import HostStacks
 from tools.run.model import STACKS_FORMAT
 from tools.run.program_frames import program_frame
+from tools.run.recorded.host_stacks import HostStacks
 from tools.views.profile import Profile, memoized
 
 ACTIVITIES: dict[str, re.Pattern[str]] = {

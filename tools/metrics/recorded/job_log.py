@@ -11,8 +11,8 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.communication.pipeline import at_least_one, expected_bubble
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
-from tools.run.job_log import JobLog, LogWarning
 from tools.run.model import JOB_LOG_FORMAT
+from tools.run.recorded.job_log import JobLog, LogWarning
 from tools.views.profile import Profile
 
 ROW_ROUNDING = 0.005  # GB/s: half of the last digit that nccl-tests prints for a row

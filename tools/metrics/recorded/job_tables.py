@@ -9,7 +9,7 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.job_log import job_log, of_lines
-from tools.run.job_log import Cited, JobLog
+from tools.run.recorded.job_log import Cited, JobLog
 from tools.views.profile import Profile
 
 TIMED = 0.5  # of the usual steps: timers of fewer are of saves, evaluations or the start

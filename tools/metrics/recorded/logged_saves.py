@@ -12,7 +12,7 @@ from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.job_log import job_log, of_lines, warning_of
 from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.views.profile import Profile
-from tools.views.step_shape import Stalls
+from tools.views.steps.shape import Stalls
 
 NEARLY_ALL = 0.8  # of the saves stand next to long steps, and of the long steps next to saves
 FEWEST_STEPS = 5  # before and after the limit of recompilations

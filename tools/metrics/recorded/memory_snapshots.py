@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.run.memory_snapshots import MemorySnapshot
 from tools.run.model import SNAPSHOT_FORMAT
+from tools.run.recorded.memory_snapshots import MemorySnapshot
 from tools.views.profile import Profile, memoized
 
 ALLOCATED, FREED = "alloc", "free_completed"

@@ -10,7 +10,7 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.run.model import OPERATIONS_FORMAT
-from tools.run.operations import StepOperations
+from tools.run.recorded.operations import StepOperations
 from tools.views.profile import Profile, memoized
 from tools.whatif.planners.straggler import Replays, step_table
 from tools.whatif.planners.straggler_graph import COMPUTE

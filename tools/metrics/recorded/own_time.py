@@ -15,9 +15,9 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric
 from tools.metrics.recorded.series import run_series
-from tools.views.host_records import HostRecords
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile, memoized
-from tools.views.series import RunSeries
+from tools.views.steps.series import RunSeries
 
 LEAST_STEPS = 5
 NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes of their own

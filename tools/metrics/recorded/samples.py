@@ -12,8 +12,8 @@ from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.saves import stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.run.model import MONITOR_FORMAT
-from tools.run.records import SAMPLE_FIELDS, RankEnvironment
-from tools.views.host_records import HostRecords
+from tools.run.recorded.records import SAMPLE_FIELDS, RankEnvironment
+from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
 
 SUMMED_OVER_CORES = ("throttled_us",)

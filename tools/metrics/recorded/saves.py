@@ -13,12 +13,12 @@ from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merg
 from tools.metrics.idle import idle_time
 from tools.metrics.measurement import Measurement, metric, of_events, of_moments
 from tools.run.events import EventKind
-from tools.views.blocking import blocking_calls
-from tools.views.host_records import NS_PER_S, HostRecords
+from tools.views.host.blocking import blocking_calls
+from tools.views.host.records import NS_PER_S, HostRecords
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.series import RunSeries
-from tools.views.step_shape import Stalls
+from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import Stalls
 
 # By bytes that went to storage, else by any write call: a file server is written to through a socket.
 COUNTERS = ("write_bytes", "write_chars")

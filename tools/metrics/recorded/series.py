@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tools.errors import CutError, UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.views.profile import ONLY_CUT, Profile
-from tools.views.series import RunSeries
-from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
+from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import Stalls, StepSeries, periodic_stalls
 
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them

@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.ascend import AscendTables, table_of
+from tools.run.recorded.ascend import AscendTables, table_of
 from tools.sources.decompress import beginning
 
 MOST_BYTES = 256 << 20

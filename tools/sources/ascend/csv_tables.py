@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import InputError
-from tools.run.ascend import AscendTables, table_of
+from tools.run.recorded.ascend import AscendTables, table_of
 from tools.sources.ascend.recognise import BOM, HEAD_BYTES, csv_kind
 from tools.sources.decompress import beginning
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tools.run.ascend import AscendTables, table_of
+from tools.run.recorded.ascend import AscendTables, table_of
 from tools.sources.ascend.communication import number
 from tools.sources.ascend.csv_tables import BUSIER, RATIOS, STEP_COLUMNS, busiest, step_rows
 from tools.sources.ascend.numbers import whole_numbers

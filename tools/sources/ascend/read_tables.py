@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.ascend import COLUMNS, AscendTables, joined
 from tools.run.kinds import ASCEND_FORMAT
 from tools.run.layout import pipeline_stages
 from tools.run.model import Layout, ProcessGroup, Source
+from tools.run.recorded.ascend import COLUMNS, AscendTables, joined
 from tools.sources.ascend.communication import read_communication
 from tools.sources.ascend.csv_tables import read_csv_table
 from tools.sources.ascend.database_tables import read_kernels, read_tables

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.environment import HostEnvironment
+from tools.run.recorded.environment import HostEnvironment
 from tools.run.secrets import without_secrets
 from tools.sources.decompress import beginning
 

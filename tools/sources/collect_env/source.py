@@ -19,8 +19,8 @@ def _recognises(path: Path) -> bool:
 
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The facts of every file; one without any is left out with a note."""
-    from tools.run.environment import HostEnvironment
     from tools.run.model import Source
+    from tools.run.recorded.environment import HostEnvironment
     from tools.sources.collect_env.reader import read_collect_env
 
     environments: list[HostEnvironment] = []

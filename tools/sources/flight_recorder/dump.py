@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.collective_records import NO_PEER, NOT_COMPARED, CallState, FlightGroup
+from tools.run.recorded.collective_records import NO_PEER, NOT_COMPARED, CallState, FlightGroup
 from tools.sources.flight_recorder.plain_pickle import PickleError, loads
 from tools.sources.plain_files import whole_file
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.collective_records import (
+from tools.run.kinds import FLIGHT_FORMAT
+from tools.run.model import Source
+from tools.run.recorded.collective_records import (
     CALL_COLUMNS,
     NO_PEER,
     STATUS_COLUMNS,
@@ -19,8 +21,6 @@ from tools.run.collective_records import (
     FlightGroup,
     FlightRecords,
 )
-from tools.run.kinds import FLIGHT_FORMAT
-from tools.run.model import Source
 from tools.sources.flight_recorder.dump import Dump, read_dump
 from tools.sources.formats import Anchor, Contribution, FolderFiles
 

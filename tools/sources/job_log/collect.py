@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from tools.run.job_log import Cited
+from tools.run.recorded.job_log import Cited
 from tools.sources.job_log.bars import Bars, bar_point
 from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
 from tools.sources.job_log.lines import RawLine

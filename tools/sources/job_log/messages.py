@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tools.run.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
+from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tools.run.job_log import Cited, Communicator, NcclFacts
+from tools.run.recorded.job_log import Cited, Communicator, NcclFacts
 
 # host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
 # write into one line, so it can begin anywhere.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.run.job_log import JobLog
-from tools.run.step_times import LEAST_STEPS
+from tools.run.recorded.job_log import JobLog
+from tools.run.recorded.step_times import LEAST_STEPS
 
 APART = 3.0  # medians of two logs of one job differ by less: a restart may use another batch
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.counters import SampleClock
 from tools.run.events import empty_table
-from tools.run.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
+from tools.run.recorded.counters import SampleClock
+from tools.run.recorded.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from tools.run.job_log import ReportedError
+from tools.run.recorded.job_log import ReportedError
 
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,4})\b")
 HCCL = re.compile(r"\b(EI00(?:0[1-9]|1\d)|EJ000[1-9])\b ?: ?(.{0,600})")

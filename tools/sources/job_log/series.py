@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.run.counters import SampleClock
-from tools.run.job_log import STEP_COLUMNS, StepTime
+from tools.run.recorded.counters import SampleClock
+from tools.run.recorded.job_log import STEP_COLUMNS, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
 from tools.sources.job_log.step_figures import StepLine

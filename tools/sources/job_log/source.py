@@ -14,8 +14,8 @@ from tools.run.kinds import JOB_LOG_FORMAT
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
 if TYPE_CHECKING:
-    from tools.run.job_log import JobLog
     from tools.run.model import Source
+    from tools.run.recorded.job_log import JobLog
 
 # Only where the content is out of reach; in a folder the content decides.
 NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")

@@ -9,8 +9,8 @@ import msgspec
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.memory_snapshots import BLOCK_COLUMNS, EVENT_COLUMNS, MemorySnapshot
 from tools.run.program_frames import program_frame
+from tools.run.recorded.memory_snapshots import BLOCK_COLUMNS, EVENT_COLUMNS, MemorySnapshot
 from tools.sources.decompress import beginning
 from tools.sources.flight_recorder.plain_pickle import PickleError, loads
 from tools.sources.ranks import named_ranks

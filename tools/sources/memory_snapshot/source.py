@@ -24,8 +24,8 @@ def _recognises(path: Path) -> bool:
 
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The snapshots of all files; one that cannot be used is left out with a note."""
-    from tools.run.memory_snapshots import MemorySnapshot
     from tools.run.model import Source
+    from tools.run.recorded.memory_snapshots import MemorySnapshot
     from tools.sources.memory_snapshot.reader import read_snapshots
 
     snapshots: list[MemorySnapshot] = []

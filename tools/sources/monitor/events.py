@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.run.records import SAMPLE_FIELDS, Amount, RankEnvironment, Whole
+from tools.run.recorded.records import SAMPLE_FIELDS, Amount, RankEnvironment, Whole
 from tools.sources.decompress import beginning, decode_lines
 from tools.sources.plain_files import lies_within
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, EVENTS, FIRST, RECORDS, STEPS, UNKNOWN_US
 from tools.errors import InputError
-from tools.run.records import MonitoredRank, MonitorRecords
+from tools.run.recorded.records import MonitoredRank, MonitorRecords
 from tools.sources.decompress import PACKED, plain_or_packed, unpacked_name
 from tools.sources.monitor.events import Capture, RankEvents, read_anomalies, read_events
 from tools.sources.monitor.source import ANOMALY_FILES, STEP_FILES

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tools.run.model import Source
-    from tools.run.records import MonitorRecords
+    from tools.run.recorded.records import MonitorRecords
 
 CAPTURE = re.compile(rf"{CAPTURES}\d+$")  # a folder of traces that the monitor made inside the run folder
 STEP_FILES = re.compile(rf"rank.*{re.escape(STEPS)}\Z")

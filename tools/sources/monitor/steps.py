@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hermes_agent.monitor import format as ring
 from hermes_agent.monitor.format import HEADER_BYTES, PREAMBLE, SCHEMA, UNKNOWN_US, RawStep
-from tools.run.records import LARGEST, Amount, Whole
+from tools.run.recorded.records import LARGEST, Amount, Whole
 from tools.sources.decompress import Beginning, beginning
 from tools.sources.plain_files import lies_within
 

@@ -13,9 +13,9 @@ import msgspec
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.collective_records import INSPECTOR_COLUMNS, NO_RANK, CollectiveRecords, InspectorRecords
 from tools.run.kinds import INSPECTOR_FORMAT
 from tools.run.model import Source, SourceStatus
+from tools.run.recorded.collective_records import INSPECTOR_COLUMNS, NO_RANK, CollectiveRecords, InspectorRecords
 from tools.sources.decompress import Expansion
 from tools.sources.formats import Anchor, Contribution, FolderFiles
 from tools.sources.options import Limits

@@ -10,9 +10,9 @@ from typing import Any
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.collective_records import CollectiveRecords, RasCommunicator, RasRank, RasRecords
 from tools.run.kinds import RAS_FORMAT
 from tools.run.model import Source
+from tools.run.recorded.collective_records import CollectiveRecords, RasCommunicator, RasRank, RasRecords
 from tools.sources.formats import Anchor, Contribution, FolderFiles
 from tools.sources.plain_files import whole_file
 

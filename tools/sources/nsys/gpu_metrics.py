@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.run.counters import CounterRecords, CounterSource, repeated_text, samples_table
+from tools.run.recorded.counters import CounterRecords, CounterSource, repeated_text, samples_table
 from tools.sources.nsys.pieces import pieces
 from tools.sources.nsys.session import Session, described_gpus
 from tools.sources.nsys.source import NSYS

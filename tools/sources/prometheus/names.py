@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tools.run.counters import NONE
+from tools.run.recorded.counters import NONE
 from tools.sources.utilisation.smi_query import REASONS
 
 MIB = float(1 << 20)

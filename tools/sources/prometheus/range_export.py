@@ -11,8 +11,8 @@ from statistics import median
 import msgspec
 
 from tools.errors import InputError
-from tools.run.counters import CounterRecords, joined_counters
 from tools.run.kinds import PROMETHEUS_FORMAT
+from tools.run.recorded.counters import CounterRecords, joined_counters
 from tools.sources.decompress import beginning
 from tools.sources.prometheus.names import Place, place_of, values_of
 from tools.sources.utilisation.reader import counters_of

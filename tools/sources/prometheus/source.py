@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.counters import CounterRecords, joined_counters
 from tools.run.kinds import PROMETHEUS_FORMAT
+from tools.run.recorded.counters import CounterRecords, joined_counters
 from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.host_stacks import STACK_COLUMNS, HostStacks
+from tools.run.recorded.host_stacks import STACK_COLUMNS, HostStacks
 from tools.sources.decompress import beginning
 from tools.sources.py_spy.recognise import FOLDED, FRAME, LOOKED_AT_BYTES, PROCESS, THREAD, form_of
 from tools.sources.ranks import named_ranks

@@ -25,8 +25,8 @@ def _is_text(path: Path) -> bool:
 
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The stacks of all files; one that cannot be used is left out with a note."""
-    from tools.run.host_stacks import HostStacks, joined_stacks
     from tools.run.model import Source
+    from tools.run.recorded.host_stacks import HostStacks, joined_stacks
     from tools.sources.py_spy.reader import read_stacks
 
     parts: list[HostStacks] = []

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tools.errors import InputError
-from tools.run.operations import OPERATION_COLUMNS
+from tools.run.recorded.operations import OPERATION_COLUMNS
 from tools.sources.plain_files import open_plain
 
 COLUMNS = ("dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id", "mc", "gmc")

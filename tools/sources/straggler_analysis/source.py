@@ -30,7 +30,7 @@ def _recognises(path: Path) -> bool:
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The first table that can be read; others are of other trials and left out with a note."""
     from tools.run.model import Source
-    from tools.run.operations import StepOperations
+    from tools.run.recorded.operations import StepOperations
     from tools.sources.straggler_analysis.reader import read_operations
 
     first: StepOperations | None = None

@@ -8,7 +8,7 @@ from array import array
 from dataclasses import dataclass, field
 
 from tools.errors import InputError
-from tools.run.job_log import JobLog
+from tools.run.recorded.job_log import JobLog
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.generic_lines import OTHER_RECORD, field_name, of_mapping
 from tools.sources.options import GIB, Limits

@@ -17,8 +17,8 @@ START_BYTES = 16
 
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The series of the file with the most steps; one that cannot be used is left out with a note."""
-    from tools.run.job_log import JobLog
     from tools.run.model import Source, SourceStatus
+    from tools.run.recorded.job_log import JobLog
     from tools.sources.tensorboard.reader import read_events
     from tools.sources.tracked_steps import most_steps
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.counters import CounterRecords, CounterSource, joined_counters, repeated_text, samples_table
 from tools.run.kinds import COUNTER_FORMAT
+from tools.run.recorded.counters import CounterRecords, CounterSource, joined_counters, repeated_text, samples_table
 from tools.sources.decompress import Expansion, Readable, beginning, unpacked_name
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.recognise import NEVER

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from tools.run.counters import NONE, SampleClock
+from tools.run.recorded.counters import NONE, SampleClock
 
 MOST_SAMPLES = 1 << 21  # values of one file: eight devices with eight counters for nine hours, once a second
 LONGEST_PART = 80

@@ -12,9 +12,9 @@ from typing import Literal
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.counters import NONE, CounterRecords
-from tools.run.job_log import JobLog, with_steps_of
 from tools.run.kinds import WANDB_FORMAT
+from tools.run.recorded.counters import NONE, CounterRecords
+from tools.run.recorded.job_log import JobLog, with_steps_of
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import Collector
 from tools.sources.job_log.lines import LineReader

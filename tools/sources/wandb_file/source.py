@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.counters import CounterRecords, joined_counters
 from tools.run.kinds import WANDB_FORMAT
+from tools.run.recorded.counters import CounterRecords, joined_counters
 from tools.sources.decompress import beginning
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
@@ -18,8 +18,8 @@ MAGIC = b":W&B\xe1\xbe"
 
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """Series, output and samples of all files; one that cannot be used is left out with a note."""
-    from tools.run.job_log import JobLog
     from tools.run.model import Source, SourceStatus
+    from tools.run.recorded.job_log import JobLog
     from tools.sources.tracked_steps import most_steps
     from tools.sources.wandb_file.reader import read_wandb
 

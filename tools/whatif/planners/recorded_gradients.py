@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from tools.errors import InputError
 from tools.intervals import length
-from tools.views.collectives import asking_spans, element_bytes_of, elements_of
-from tools.views.gradient_sync import gradient_passes
+from tools.views.communication.collectives import asking_spans, element_bytes_of, elements_of
+from tools.views.communication.gradient_sync import gradient_passes
+from tools.views.communication.transfers import Fit, fits, transfers
 from tools.views.profile import Profile
-from tools.views.transfers import Fit, fits, transfers
 from tools.whatif.planners.gradient_buckets import (
     MIB,
     Buckets,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from case_library.library import CaseError, load_private
-from hermes_agent.cli import cases, diagnose
+from hermes_agent.cli.commands import cases, diagnose
 from hermes_agent.cli.library.questionnaire import Questionnaire
 from hermes_agent.demo.data import demo_run
 from tests.case_library.own_cases import draft, put
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 from tools.errors import UsageError
 
 ANSWERS = (

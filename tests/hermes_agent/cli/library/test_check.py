@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from case_library.library import CaseError, load_cases
-from hermes_agent.cli import cases
+from hermes_agent.cli.commands import cases
 from tests.case_library.own_cases import draft, public_fields, put
-from tests.hermes_agent.cli.commands import execute
+from tests.hermes_agent.cli.execution import execute
 from tools.errors import ExitCode
 
 

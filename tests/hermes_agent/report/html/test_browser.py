@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.browser import Browser, missing
+from evals.pages.browser import Browser, missing
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request

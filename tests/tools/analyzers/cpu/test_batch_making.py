@@ -9,7 +9,7 @@ from tests.asked import ask
 from tests.synthetic import RankBuilder, profile_of
 from tools.judgement.ranking import ranking
 from tools.run.events import EventKind
-from tools.views.batch_making import makes_batch
+from tools.views.host.batch_making import makes_batch
 from tools.views.profile import Profile
 
 STEP_US = 100_000.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes_agent.report.opening import opening
 from tests.recorded_runs import recorded_profile, records_of, step_rows, untraced_profile
 from tools.judgement.ranking import ranking
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.views.profile import Profile
 
 

@@ -12,7 +12,7 @@ from tools.metrics.registry import measure
 from tools.metrics.step_modes import Difference, difference
 from tools.run.events import EventKind
 from tools.views.profile import Profile
-from tools.views.step_modes import step_modes
+from tools.views.steps.modes import step_modes
 
 
 def alternating(long_ms: float, how: str, steps: int = 6) -> Profile:

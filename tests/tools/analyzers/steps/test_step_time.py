@@ -13,9 +13,9 @@ from tests.synthetic import RankBuilder, profile_of
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.views.coarse import step_series
 from tools.views.profile import Profile
-from tools.views.step_shape import StepSeries
+from tools.views.steps.coarse import step_series
+from tools.views.steps.shape import StepSeries
 
 analyze = asking(*STEP_TIME)
 

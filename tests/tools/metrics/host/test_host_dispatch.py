@@ -10,7 +10,7 @@ from tests.synthetic import RankBuilder, profile_of
 from tools.intervals import length
 from tools.knowledge.thresholds import Thresholds
 from tools.metrics.registry import measure
-from tools.views.host_dispatch import host_dispatch
+from tools.views.host.dispatch import host_dispatch
 
 analyze = asking(*CPU)
 

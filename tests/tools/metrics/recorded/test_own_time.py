@@ -9,7 +9,7 @@ import pytest
 
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tools.metrics.recorded.own_time import data_wait_cost, lateness, least_data_wait_ms
-from tools.views.series import RunSeries
+from tools.views.steps.series import RunSeries
 
 WALL_MS = 100.0
 

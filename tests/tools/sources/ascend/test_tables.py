@@ -21,7 +21,7 @@ from tests.tools.sources.ascend.ascend_files import (
     write_tables,
 )
 from tools.errors import InputError
-from tools.run.ascend import COLUMNS, AscendTables
+from tools.run.recorded.ascend import COLUMNS, AscendTables
 from tools.sources.ascend.read_tables import read_ascend
 from tools.sources.ascend.recognise import is_table
 from tools.sources.ascend.source import ASCEND_TABLES

@@ -25,7 +25,7 @@ from tools.sources.ascend.database import read_database
 from tools.sources.ascend.processes import inputs_of, task_kind
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.run.job_log import JobLog
+from tools.run.recorded.job_log import JobLog
 from tools.sources.job_log.reader import read_job_log
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import NCCL, TEST, WATCHDOG
 from tests.tools.sources.job_log.test_tables import AVERAGES, LIGHTNING
-from tools.run.job_log import JobLog
+from tools.run.recorded.job_log import JobLog
 from tools.sources.job_log.collect import Collector
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.reader import log_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.run.job_log import JobLog
+from tools.run.recorded.job_log import JobLog
 from tools.sources.job_log.reader import read_job_log
 
 

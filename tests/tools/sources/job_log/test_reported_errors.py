@@ -10,7 +10,7 @@ from tests.tools.sources.job_log.logs import megatron
 from tools.analyzers.registry import check_of
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
-from tools.run.job_log import ReportedError
+from tools.run.recorded.job_log import ReportedError
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
 from tools.views.profile import Profile

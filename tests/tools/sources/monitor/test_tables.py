@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from hermes_agent.monitor.format import FIELDS, PREAMBLE, SCHEMA, STEPS_MAGIC, Description, Workload
-from tools.run.records import MonitorRecords
+from tools.run.recorded.records import MonitorRecords
 from tools.sources.monitor.events import SAMPLE_ROW, Capture
 from tools.sources.monitor.reader import read_monitor
 

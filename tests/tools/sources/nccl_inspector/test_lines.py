@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.collective_lines import inspector_line, ras_answer, ras_lost, ras_rank, world_lines, write_lines
 from tools.errors import InputError
-from tools.run.collective_records import CollectiveRecords
+from tools.run.recorded.collective_records import CollectiveRecords
 from tools.sources.formats import Anchor, FolderFiles
 from tools.sources.load import load_run
 from tools.sources.nccl_inspector.source import NCCL_INSPECTOR

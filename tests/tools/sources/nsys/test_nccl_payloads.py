@@ -17,7 +17,7 @@ from tools.sources.load import load_run
 from tools.sources.nsys.nccl_payloads import UNKNOWN, Message, Payloads, elements
 from tools.sources.options import LoadOptions
 from tools.sources.sqlite_file import open_database
-from tools.views.collectives import collectives
+from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 
 COMMUNICATOR, SIZE, RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"

@@ -32,8 +32,8 @@ from tools.sources.nsys.names import call_name, copy_name, range_of
 from tools.sources.nsys.session import Strings
 from tools.sources.options import LoadOptions
 from tools.sources.sqlite_file import open_database
-from tools.views.coarse import by_torch
 from tools.views.profile import Profile
+from tools.views.steps.coarse import by_torch
 
 
 def loaded(path: Path) -> Run:

@@ -14,8 +14,8 @@ from tools.analyzers.registry import check_of
 from tools.errors import InputError
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
-from tools.run.counters import COUNTERS, CounterRecords
 from tools.run.model import Run
+from tools.run.recorded.counters import COUNTERS, CounterRecords
 from tools.sources.load import load_run
 from tools.sources.prometheus.range_export import read_export
 from tools.views.profile import Profile

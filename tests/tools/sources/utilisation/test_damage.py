@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.sources.utilisation import outputs
-from tools.run.counters import COUNTERS
+from tools.run.recorded.counters import COUNTERS
 from tools.sources.utilisation.reader import read_counters, samples_in
 
 # Rows without an index are numbered by how many are written at once, which a cut may leave open.

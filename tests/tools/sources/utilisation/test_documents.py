@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.tools.sources.utilisation import outputs
 from tools.errors import InputError
-from tools.run.counters import COUNTERS
 from tools.run.model import Run
+from tools.run.recorded.counters import COUNTERS
 from tools.sources.load import load_run
 from tools.sources.utilisation.amd_json import read_amd_json
 

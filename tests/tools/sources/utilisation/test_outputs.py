@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.utilisation import outputs
-from tools.run.counters import COUNTERS, CounterRecords
+from tools.run.recorded.counters import COUNTERS, CounterRecords
 from tools.sources.load import load_run
 from tools.sources.utilisation.reader import is_counters, read_counters
 

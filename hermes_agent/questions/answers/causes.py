@@ -1,0 +1,400 @@
+"""Answers about causes: could it be one, what is it, how sure is the diagnosis, and what could not be checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes_agent.evidence.citations import written
+from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
+from hermes_agent.questions.answers.device import no_collectives
+from hermes_agent.questions.discussion import Discussion, cited
+from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
+from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
+from tools.analyzers.registry import check_of, checks_for, has_own_check, unwatched_causes
+from tools.findings import on_its_rank
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import ranking
+from tools.judgement.savings import cause_key
+from tools.knowledge.taxonomy import causes, family_of
+from tools.knowledge.thresholds import Thresholds
+from tools.views.communication.arrivals import arrivals, blame
+
+DEFINED = 3  # causes of one subject that are defined in full
+RATED = 5  # causes whose confidence is given
+WELL_SUPPORTED = Thresholds()["confidence"]
+WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
+# "Does it use tensor cores?" asks for the thing, "is it unused tensor cores?" for the lack of it.
+IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have|has|enabled?|on|overlap\w*|pinned)\b")
+NO_SYNC = re.compile(r"\b(ddp )?no sync\b")  # what all-reduces in every micro-batch are the lack of
+YES_OR_NO = re.compile(r"^(is|isnt|are|arent|was|were|could|can|may|maybe|might|does|do|did|has|have|should|would)\b")
+NOUN = re.compile(r"^(?!(how|what|which|who|when|where)\b)(the |a |an )?\w+( \w+)?$")
+LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|little)|slow\w*|isnt|arent|doesnt|dont)\b")
+LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
+CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
+# A question that suspects something, or nothing but the word for it.
+SUSPECTED = re.compile(
+    r"\b(is|isnt|are|arent|was|be|been|could|can|may|maybe|might|does|do|did|why|slow\w*|bottlenecks?|problems?|issues?|bound"
+    r"|causes?|blame|reasons?|limit\w*|bad|poor|low|high|heavy|too|hurts?)\b|^\w+( \w+)?$"
+)
+ALTERNATIVES = re.compile(r"\bor\b")
+ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
+
+Kind = Literal[
+    "listed",  # among the ranked causes
+    "minor",  # found, but saves too little to be ranked
+    "unpriced",  # found on a run without steps, of which it would cost a part
+    "other",  # the checks that look for it found something else instead
+    "clean",  # all its checks looked, and it is not there
+    "open",  # at least one of its checks could not answer
+    "absent",  # it has checks, but none of them was made on this run
+    "unwatched",  # no check looks for it
+]
+NOT_FOUND: tuple[Kind, ...] = ("unpriced", "open", "other", "absent", "clean")
+
+
+@dataclass(frozen=True, eq=False)
+class CauseStatus:
+    """The outcome of the checks for a cause; ``listed`` holds places from 0, ``checks`` the nearest where absent."""
+
+    cause: str
+    mechanism: str | None
+    kind: Kind
+    checks: tuple[CheckRecord, ...] = ()
+    listed: tuple[tuple[int, CauseRecord], ...] = ()
+    minor: tuple[RankedCause, ...] = ()
+
+
+def suspect(discussion: Discussion, question: Question) -> str | None:
+    """The evidence for and against the cause, mechanism or family that the question names; None where it names none.
+
+    A broad word such as kernel is meant as a cause only where the question suspects something.
+    """
+    subject = question.subject
+    if subject is None or (subject.broad and not SUSPECTED.search(question.words)):
+        return None
+    return about(discussion, subject, question.words)
+
+
+def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
+    """The outcome of all checks for a subject, the causes that were found first; ``words`` are the question's."""
+    found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
+    waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
+    if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
+        return none
+    return blocks(
+        [
+            _by_stacks(discussion, subject),
+            paragraph([waits, _lead(subject, found) if len(found) > 1 else ""]),
+            *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
+            *(_small(discussion, ranked) for each in found for ranked in each.minor),
+            *_not_found(discussion, subject, found),
+            _unwatched(subject, found),
+            _workers(discussion, subject) if not any(each.listed for each in found) else "",
+        ]
+    )
+
+
+def _by_stacks(discussion: Discussion, subject: Subject) -> str:
+    """Where the host is by sampled stacks, to a question about the host of a run without a trace; else empty."""
+    if "operator_dispatch" not in subject.causes or discussion.profile().traced:
+        return ""
+    checks = discussion.diagnosis.checks
+    return paragraph(each for check in checks if check.analyzer == "cpu.sampled_stacks" for each in check.text)
+
+
+def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:
+    """The fewest loader workers that keep up, where the making of a batch was recorded; else empty."""
+    least = discussion.values("loader_workers_least", ranks or discussion.profile().run.rank_numbers)
+    if not least:
+        return ""
+    rank = max(least, key=lambda each: least[each])
+    where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
+    return discussion.say(wording("workers").format(where=where), rank=rank)
+
+
+def _workers(discussion: Discussion, subject: Subject) -> str:
+    """What more workers would do on a run whose loader has another cause."""
+    return fewest_workers(discussion) if subject.mechanism == "too_few_workers" else ""
+
+
+def _waiting(discussion: Discussion, subject: Subject) -> str:
+    """That exposed communication is mostly waiting for a rank, where it is: the transfer itself is short then."""
+    profile = discussion.profile()
+    transfer = {"network_configuration", "slow_link", "bandwidth_contention"} & set(subject.causes)
+    if not transfer or not profile.traced or len(profile.ranks) < 2 or arrivals(profile).empty:
+        return ""
+    waited = discussion.measure("exposed_wait_ms")
+    exposed = discussion.measure("part_ms", part="exposed_communication")
+    if waited.value < profile.thresholds["mostly_waiting_share"] * exposed.value or waited.value <= 0:
+        return ""
+    last = int(str(blame(profile)["share"].idxmax()))
+    share = discussion.measure("wait_share_pct", rank=last)
+    return discussion.say(wording("mostly_waiting").format(title=subject.title, rank=last), exposed, waited, share)
+
+
+def define(discussion: Discussion, question: Question) -> str | None:
+    """Signs and remedies of the cause that the question names, then its status in this run."""
+    known = lexicon().terms
+    if term := next(
+        (
+            each
+            for each in known
+            if re.search(rf"\b(?:a |an |the )?(?:{each.words})( mean| stand for)?$", question.words)
+        ),
+        None,
+    ):
+        return term.text
+    subject = question.subject
+    if subject is None or subject.broad:
+        return None
+    more = ", ".join(cause_title(cause, None) for cause in subject.causes[DEFINED:])
+    return blocks(
+        [
+            *(_definition(cause) for cause in subject.causes[:DEFINED]),
+            f"Related: {more}." if more else "",
+            f"In this run: {about(discussion, subject)}",
+        ]
+    )
+
+
+def unanswered_checks(discussion: Discussion, _: Question) -> str:
+    """The checks that could not answer, and the causes that no check looks for."""
+    names: dict[str, list[str]] = {}
+    for check in discussion.open_checks:
+        names.setdefault(check_text(check), []).append(f"`{check.analyzer}`")
+    rows = bullets(f"{listed(together)}: {text}" for text, together in names.items())
+    lead = f"These questions could not be answered from the sources:\n{rows}" if rows else ALL_ANSWERED
+    unwatched = ", ".join(cause_title(name, None) for name in unwatched_causes())
+    return blocks([lead, f"There is no analyzer yet for: {unwatched}." if unwatched else ""])
+
+
+def how_sure(discussion: Discussion, _: Question) -> str:
+    """The verdict, for each cause how well it is supported and what would disprove it, and what is open."""
+    diagnosis = discussion.diagnosis
+    names = [f"`{each.analyzer}`" for each in discussion.open_checks]
+    still_open = wording("open_checks").format(listed(names)) if names else ALL_ANSWERED
+    rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
+    return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
+
+
+def check_text(check: CheckRecord) -> str:
+    """The outcome of one check: its sentences, or why it cannot answer and what it needs."""
+    if check.status != "cannot_answer":
+        return paragraph(check.text)
+    return f"{capital(general(check.reason))}. What it needs: {general(check.needs)}."
+
+
+def _no_communication(discussion: Discussion, subject: Subject) -> str:
+    """The answer on communication where the traced steps hold none; empty for other subjects and other runs."""
+    families = {family_of(cause) for cause in subject.causes}
+    communicates = families <= {"communication", "parallel"} and "communication" in families
+    none = no_collectives(discussion) if communicates and discussion.profile().traced else ""
+    return none and wording("no_communication").format(title=subject.title, none=none)
+
+
+def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
+    title, kinds = capital(subject.title), {each.kind for each in found}
+    if "listed" in kinds:
+        return f"{title} has a part in it."
+    if any(ranked.finding.unpriced for each in found for ranked in each.minor):
+        return f"{title} may have a part in it; what it costs a step is not known."
+    if "minor" in kinds:
+        return f"{title} has a part in it, but a small one."
+    if "unpriced" in kinds:
+        return f"{title} may have a part in it; what it costs a step is not known without step times."
+    if kinds == {"unwatched"}:
+        return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
+    if kinds & {"open", "absent", "unwatched"}:
+        return f"Nothing found points to {subject.title}, but not every question about it could be answered."
+    return f"Nothing points to {subject.title}: all checks for it are clean."
+
+
+def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:
+    title = f"{cause_title(record.cause, record.mechanism)}{_where(discussion, record)}"
+    parts = [f"{_verdict(status, record, words)}the {ordinal(place)} of the causes found is {title}."]
+    if status.mechanism is not None and status.mechanism != record.mechanism:
+        parts.append(f"That it happens by {cause_title(status.cause, status.mechanism)} does not show in the sources.")
+    parts.append(record.claim)
+    if record.confidence < WELL_SUPPORTED:
+        parts.append("The confidence is low, so take it as a hypothesis.")
+    if place and WHY_NOT.search(words):
+        parts.append(_why_not_first(discussion, record))
+    return paragraph([*parts, *(f"Against it: {contrary}" for contrary in record.against)])
+
+
+def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:
+    """``Yes`` where the question is for the cause found, ``No`` where it is for what the cause is a lack of."""
+    if status.mechanism is not None and status.mechanism != record.mechanism:
+        return f"Not found: {cause_title(status.cause, status.mechanism)}; " if record.mechanism else "Possibly: "
+    lacking = bool(LACKING & {record.cause, record.mechanism}) and not LACK.search(words)
+    if lacking or (record.cause == "redundant_synchronization" and NO_SYNC.search(words)):
+        return "No: " if IN_USE.search(words) else "Found: "
+    agrees = (YES_OR_NO.search(words) or NOUN.search(words)) and not CURES.search(words)
+    return "Yes: " if agrees else "Found: "
+
+
+def _why_not_first(discussion: Discussion, record: CauseRecord) -> str:
+    """The reason why a cause is not the first: lower confidence ranks behind, then what costs less."""
+    first = discussion.diagnosis.causes[0]
+    own, top = discussion.impact(record), discussion.impact(first)
+    if own is None or top is None:
+        return ""
+    name = cause_title(first.cause, first.mechanism)
+    if record.confidence < WELL_SUPPORTED <= first.confidence:
+        lead = "It is not the first because its confidence is lower"
+        return f"{lead}: it costs {cited(own)} per step, {name} {cited(top)}."
+    if own.value <= top.value:
+        return f"It is not the first because it costs {cited(own)} per step, less than the {cited(top)} of {name}."
+    return f"It costs {cited(own)} per step, {name}, which is ranked first, {cited(top)}."
+
+
+def _small(discussion: Discussion, ranked: RankedCause) -> str:
+    """Found but not listed: a symptom of a cause that is, or worth too little by itself."""
+    cause, mechanism, ranks = cause_key(ranked)
+    above = [each for each in discussion.diagnosis.causes if each.cause in ranked.finding.symptom_of]
+    said, _ = on_its_rank(ranked.finding.claim, ranked.finding.ranks or discussion.ranks)
+    claim = discussion.say(said.template, *said.facts, names=said.names)
+    if above:
+        titles = listed([cause_title(each.cause, each.mechanism) for each in above])
+        return paragraph([f"Found as a symptom of {titles}: {cause_title(cause, None)}.", claim])
+    name = cause_title(cause, mechanism or None)
+    if ranked.finding.unpriced:
+        return paragraph([f"Found, at a cost that is not known: {name}.", claim, f"{capital(ranked.method)}."])
+    impact = discussion.measure("cause_impact_ms", cause=cause, mechanism=mechanism, ranks=ranks)
+    lead = f"Found but small: {name}; fixing it saves nothing measurable."
+    if float(written(impact.value, impact.unit).split()[0]):
+        lead = discussion.say(f"Found but small: {name}; fixing it would save only {{0}} per step.", impact)
+    return paragraph([lead, claim])
+
+
+def _name(subject: Subject, status: CauseStatus) -> str:
+    return subject.title if subject.mechanism else cause_title(status.cause, None)
+
+
+def _unwatched(subject: Subject, found: Sequence[CauseStatus]) -> str:
+    names = [_name(subject, each) for each in found if each.kind == "unwatched"]
+    if not names:
+        return ""
+    signs = f"Signs to look for: {_signs(found[0].cause)}." if len(found) == 1 else ""
+    return paragraph([f"There is no analyzer for {listed(names)} yet, so this is open, not ruled out.", signs])
+
+
+def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> list[str]:
+    """The evidence against the causes that were not found; causes with the same answer share one paragraph.
+
+    A reason, or what is needed, that several of them have in common is said once.
+    """
+    names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for kind in NOT_FOUND:
+        for each in found:
+            if each.kind == kind:
+                key = wording(f"not_found_{kind}"), tuple(dict.fromkeys(_checked(discussion, each)))
+                names.setdefault(key, []).append(_name(subject, each))
+    said: set[str] = set()
+    paragraphs = []
+    for (lead, sentences), group in names.items():
+        fresh = [each for each in sentences if each not in said]
+        paragraphs.append(paragraph([lead.format(listed(group, "or")), *fresh]))
+        said.update(sentences)
+    return paragraphs
+
+
+def _checked(discussion: Discussion, status: CauseStatus) -> list[str]:
+    """What the checks of a cause that was not found say, those that answered first, and what counts against others."""
+    answered = [check_text(check) for check in status.checks if check.status != "cannot_answer"]
+    unanswered = [check for check in status.checks if check.status == "cannot_answer"]
+    reasons = [f"{capital(general(check.reason))}." for check in unanswered]
+    needs = [f"What it needs: {general(check.needs)}." for check in unanswered]
+    texts = [*answered, *reasons, *needs]
+    if status.kind == "other":
+        names = {check.analyzer for check in status.checks}
+        instead = [record for record in discussion.diagnosis.causes if record.check in names]
+        texts += [f"Against it: {text}" for record in instead for text in record.against]
+    return texts
+
+
+def _signs(cause: str) -> str:
+    return "; ".join(general(sign) for sign in causes()[cause].signals)
+
+
+def _definition(name: str) -> str:
+    cause = causes()[name]
+    rows = [
+        f"Signs: {_signs(name)}.",
+        f"What helps: {'; '.join(general(each) for each in cause.optimizations)}.",
+        f"Mechanisms: {', '.join(cause_title(name, each) for each in cause.mechanisms)}." if cause.mechanisms else "",
+    ]
+    lead = f"{cause_heading(name, None)} (family: {FAMILY_TITLES.get(cause.family, cause.family)})."
+    return blocks([lead, bullets(rows)])
+
+
+def _where(discussion: Discussion, cause: CauseRecord) -> str:
+    return on_ranks(cause.ranks, discussion.diagnosis.run.ranks, cause.stands_for)
+
+
+def _confidence(discussion: Discussion, cause: CauseRecord) -> str:
+    name = f"{cause_heading(cause.cause, cause.mechanism)}{_where(discussion, cause)}"
+    support = "well supported" if cause.confidence >= WELL_SUPPORTED else "a hypothesis"
+    lead = f"{name}: {support}, confidence `{cause.confidence:.2f} of 1`"
+    return paragraph(
+        [
+            f"{lead}, by how far the figures pass the limits.",
+            _interval(discussion, cause),
+            *(f"Against it: {contrary}" for contrary in cause.against),
+            f"Would be disproved if {general(cause.disproved_by)}." if cause.disproved_by else "",
+        ]
+    )
+
+
+def _interval(discussion: Discussion, cause: CauseRecord) -> str:
+    """The range in which the speedup without the cause is expected to lie."""
+    if (impact := discussion.impact(cause)) is None:
+        return ""
+    of_cause = impact.arguments
+    low, high = (discussion.measured("predicted_speedup", **of_cause, bound=bound) for bound in ("low", "high"))
+    if low is None or high is None:
+        return "What its removal brings is not predicted."
+    return discussion.say("Without it a step is expected to be between {0} and {1} as fast.", low, high)
+
+
+def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseStatus:
+    names, records = checks_for(cause, mechanism), discussion.diagnosis.checks
+    checks = tuple(check for check in records if check.analyzer in names)
+    if listed := _listed(discussion, cause, mechanism):
+        return CauseStatus(cause, mechanism, "listed", checks, listed)
+    if not names:
+        return CauseStatus(cause, mechanism, "unwatched")
+    if not checks:
+        topics = {name.partition(".")[0] for name in names}
+        near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
+        return CauseStatus(cause, mechanism, "absent", near)
+    found = any(check.status == "found" for check in checks)
+    if found and (minor := _minor(discussion, cause, mechanism)):
+        return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
+    if found and not discussion.profile().measured and (own := _unpriced(discussion, cause, checks)):
+        return CauseStatus(cause, mechanism, "unpriced", own)
+    if any(check.status == "cannot_answer" for check in checks):
+        return CauseStatus(cause, mechanism, "open", checks)
+    return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
+
+
+def _unpriced(discussion: Discussion, cause: str, checks: Sequence[CheckRecord]) -> tuple[CheckRecord, ...]:
+    """Those of the checks that found the cause, on a run whose steps are not known."""
+    answers = {each.analyzer: check_of(discussion.profile(), each.analyzer) for each in checks}
+    found = {name for name, each in answers.items() if each and any(one.cause == cause for one in each.findings)}
+    return tuple(each for each in checks if each.analyzer in found)
+
+
+def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
+    same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
+    exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
+    return tuple(exact if exact or has_own_check(mechanism) else same)
+
+
+def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
+    same = [each for each in ranking(discussion.profile()).below if each.finding.cause == cause]
+    return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))

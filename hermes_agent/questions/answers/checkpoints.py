@@ -1,0 +1,35 @@
+"""Answers about how often and how long the training saves its state."""
+
+from __future__ import annotations
+
+from hermes_agent.model.display import counted
+from hermes_agent.questions.answers.causes import about
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, listed
+from hermes_agent.questions.reading.question import Question, subject_of, wording
+from tools.metrics.recorded.saves import saves
+
+
+def saved_states(discussion: Discussion, question: Question) -> str:
+    """The recorded steps in which a state is saved, by rank; else what the checks say, and what is missing."""
+    profile = discussion.profile()
+    ranks = [view.rank.rank for view in (profile.ranks if profile.traced else ()) if view.rank.has_device]
+    rows = [_of_rank(discussion, rank) for rank in ranks if not question.ranks or rank in question.ranks]
+    if any(rows):
+        return blocks(["Steps that save a state, as the trace shows them:", bullets(rows)])
+    subject = subject_of("checkpoints")
+    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
+    return blocks(["" if found else wording("no_saves"), about(discussion, subject) if subject else ""])
+
+
+def _of_rank(discussion: Discussion, rank: int) -> str:
+    profile = discussion.profile()
+    steps = saves(profile, rank).steps
+    if not steps:
+        return ""
+    share = f"{counted(len(steps), 'step')} of {len(profile.rank(rank).steps)}"
+    text = (
+        f"rank {rank}: {share} ({listed([str(step) for step in steps])}); each copies {{saved_bytes}} to the host, and "
+        "the device waits {save_stall_ms} per step, as the mean over all steps"
+    )
+    return discussion.say(text, rank=rank)

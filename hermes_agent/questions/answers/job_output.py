@@ -1,0 +1,188 @@
+"""Answers about the whole job, mostly from its own output: hangs, drift, skipped steps, FLOPs, pipeline, start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.model.diagnosis import CheckRecord
+from hermes_agent.questions.answers.causes import check_text
+from hermes_agent.questions.answers.setup import flops
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, paragraph
+from hermes_agent.questions.reading.question import Question, wording
+from tools.metrics.communication.pipeline import pipeline
+from tools.metrics.recorded.job_log import micro_batches, stages
+from tools.views.profile import Profile
+
+DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
+HANGS = ("communication.timeouts", "communication.flight_recorder", "communication.ras")
+SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
+# Not of the micro batch size, which counts samples.
+MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
+NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
+
+
+def hang(discussion: Discussion, _: Question) -> str | None:
+    """Who is waited for, by time-outs and the records of collectives; None where no source shows a hang."""
+    return _found(discussion, HANGS)
+
+
+def sampled_devices(discussion: Discussion, _: Question) -> str | None:
+    """Devices that samples tell apart; None where none are told apart so, or a trace tells more."""
+    return None if discussion.profile().traced else _found(discussion, SAMPLED)
+
+
+def _found(discussion: Discussion, names: Sequence[str]) -> str | None:
+    """The sentences of those of the checks that found something."""
+    checks = (_check(discussion, name) for name in names)
+    return blocks(paragraph(each.text) for each in checks if each is not None and each.status == "found") or None
+
+
+def slower_since(discussion: Discussion, question: Question) -> str | None:
+    """From which step on steps take longer, and what the diagnosis says of it; None where no jump was found."""
+    jump = _check(discussion, JUMP)
+    if jump is None or jump.status != "found":
+        return None
+    why = " ".join(discussion.diagnosis.answer) if re.search(r"\bwhy\b", question.words) else ""
+    return blocks([paragraph(jump.text), why])
+
+
+def low_rate(discussion: Discussion, question: Question) -> str:
+    """The rate as the job states it, where it does, and what the diagnosis says slows the steps down."""
+    stated = "" if discussion.profile().traced else flop_rate(discussion, question)
+    return blocks([stated if cited_ids(stated) else "", " ".join(discussion.diagnosis.answer)])
+
+
+def drift(discussion: Discussion, _: Question) -> str:
+    """Whether steps get longer over the run: by a jump to another level, by a steady drift, or not at all."""
+    profile = discussion.profile()
+    by_records = profile.series is not None
+    jump = discussion.measured("series_shift_pct" if by_records else "level_shift_pct")
+    slope = discussion.measured("series_trend_pct" if by_records else "step_trend_pct")
+    for name, fact in ((JUMP, jump), (DRIFT, slope)):
+        check = _check(discussion, name)
+        if check is not None and check.status == "found" and fact is not None:
+            lead = "Yes:" if fact.value > 0 else "No, it gets faster:"
+            return paragraph([lead, *check.text])
+    check = _check(discussion, DRIFT)
+    if check is None or check.status == "cannot_answer":
+        reason = check_text(check) if check is not None else ""
+        return blocks([paragraph([wording("drift_open"), reason]), _range(discussion, profile)])
+    return paragraph([wording("no_drift"), *check.text, _range(discussion, profile)])
+
+
+def _range(discussion: Discussion, profile: Profile) -> str:
+    """The mean and the longest step of those that were looked at."""
+    metric = "series_step_ms" if profile.series is not None else "step_time_ms"
+    averaged = "" if profile.series is None or not profile.series.averaged else f" ({profile.series.averaged})"
+    return discussion.say(
+        f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most{averaged}."
+    )
+
+
+def timeouts(discussion: Discussion, _: Question) -> str:
+    """Whether a collective timed out, by the job's own output."""
+    check = _check(discussion, TIMEOUTS)
+    if check is not None and check.status == "found":
+        return paragraph(["Yes:", *check.text])
+    return wording("timeouts_open") if discussion.profile().run.job_log is None else wording("no_timeouts")
+
+
+def skipped_steps(discussion: Discussion, question: Question) -> str:
+    """Steps that were skipped for overflow, of all printed steps and of the later half."""
+    not_a_number = wording("nan_not_read") if NOT_A_NUMBER.search(question.words) else ""
+    later, all_steps = (discussion.measured("skipped_steps_pct", settled=settled) for settled in (1, 0))
+    count = discussion.measured("skipped_steps")
+    if all_steps is None or count is None:
+        return paragraph([wording("skipped_open"), not_a_number])
+    lead = "Yes, steps were skipped:" if all_steps.value > 0 else "No step was skipped for overflow:"
+    if later is None:
+        said = discussion.say(f"{lead} {{0}}, {{1}} of all printed ones.", count, all_steps)
+        return paragraph([said, wording("skipped_at_start"), not_a_number])
+    text = f"{lead} {{0}}, {{1}} of all printed steps, {{2}} of the later half."
+    return paragraph([discussion.say(text, count, all_steps, later), not_a_number])
+
+
+def flop_rate(discussion: Discussion, question: Question) -> str:
+    """FLOP/s per device as the job states them; of a trace the MFU by the recorded shapes."""
+    profile = discussion.profile()
+    if profile.traced:
+        rank = question.ranks[0] if question.ranks else min(profile.run.rank_numbers)
+        rate = discussion.measured("achieved_tflops", rank=rank)
+        text = f"Rank {rank} computes {{0}} over its mean step, by the operations whose shapes were recorded."
+        return blocks(["" if rate is None else discussion.say(text, rate), flops(discussion, question)])
+    if discussion.measured("stated_tflops") is None:
+        return wording("no_tflops")
+    return discussion.say("{stated_tflops} per device, as the mean of what the job's step lines state.")
+
+
+def pipeline_schedule(discussion: Discussion, question: Question) -> str:
+    """Micro-batches, stages and the idle share of the schedule, also for another number of micro-batches."""
+    profile = discussion.profile()
+    named = MICRO_BATCHES.search(question.words)
+    wanted = float(named[1] or named[2]) if named else None
+    if profile.traced:
+        return _traced_pipeline(discussion, profile, wanted)
+    log = profile.run.job_log
+    if log is None:
+        return wording("no_pipeline")
+    if micro_batches(log) is None:
+        return wording("no_micro_batches")
+    if stages(log) is None:
+        return discussion.say("A step has {stated_micro_batches} by the job's arguments. " + wording("no_stages"))
+    shape = (
+        "{stated_micro_batches} pass through {stated_stages} per step: the schedule leaves {stated_bubble_pct} of it "
+        "idle."
+    )
+    timers = discussion.measured("timed_compute_pct")
+    seen = "" if timers is None else discussion.say("By its timers a rank computes {0} of the step.", timers)
+    return blocks([paragraph([discussion.say(shape), seen]), _other_schedule(discussion, wanted)])
+
+
+def _other_schedule(discussion: Discussion, wanted: float | None) -> str:
+    """The schedule of the job's pipeline with another number of micro-batches."""
+    if wanted is None:
+        return ""
+    left = discussion.measure("stated_bubble_pct", micro_batches=wanted)
+    less = discussion.measure("schedule_saving_pct", micro_batches=wanted)
+    text = f"With {wanted:.0f} micro-batches per step it would leave {{0}} idle"
+    if less.value <= 0:
+        return discussion.say(f"{text}, so the same samples would take no less time.", left)
+    return paragraph([discussion.say(f"{text}; the same samples would take {{1}} less time.", left, less),
+                      wording("schedule_assumes")])  # fmt: skip
+
+
+def _traced_pipeline(discussion: Discussion, profile: Profile, wanted: float | None) -> str:
+    if pipeline(profile) is not None:
+        text = (
+            "{pipeline_micro_batches} micro-batches pass through {pipeline_stages} stages per step; stages wait for "
+            "their neighbours {pipeline_bubble_pct} of it, equal stages would wait {pipeline_expected_bubble_pct}."
+        )
+        if wanted is None:
+            return discussion.say(text)
+        left = discussion.measure("pipeline_expected_bubble_pct", micro_batches=wanted)
+        other = f"With {wanted:.0f} micro-batches per step equal stages would wait {{0}}."
+        return paragraph([discussion.say(text), discussion.say(other, left)])
+    passes = {rank: discussion.measured("passes_per_update", rank=rank) for rank in profile.run.rank_numbers}
+    known = {rank: fact for rank, fact in passes.items() if fact is not None and fact.value > 1}
+    if not known:
+        return wording("no_pipeline")
+    rank, fact = next(iter(known.items()))
+    return paragraph([discussion.say(f"On rank {rank}: {{0}}.", fact), wording("passes_are_micro_batches")])
+
+
+def start(discussion: Discussion, _: Question) -> str:
+    """The first step that the job's output prints against the usual ones."""
+    if discussion.measured("first_step_ms") is None:
+        return wording("start_open")
+    text = (
+        "The first printed step takes {first_step_ms}, those after the warm-up {series_step_ms:statistic=mean} on "
+        "average: it differs by {first_step_excess_pct}."
+    )
+    return discussion.say(text)
+
+
+def _check(discussion: Discussion, analyzer: str) -> CheckRecord | None:
+    return next((each for each in discussion.diagnosis.checks if each.analyzer == analyzer), None)

@@ -1,0 +1,110 @@
+"""Answers from a job's output, samples and stacks where no trace was read: operators, memory, bandwidth, device state.
+
+What these hold is in the text of their checks; it answers a question for a figure that only traces give otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermes_agent.evidence.citations import without_citations
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, paragraph
+from hermes_agent.questions.reading.question import Question
+from tools.views.counters import counter_view
+
+RECORDED = "recorded"  # the kind of these answers
+MOST_DEVICES = 8
+
+
+@dataclass(frozen=True)
+class RecordedFigure:
+    """What is asked, the checks whose text has it, and what a sentence of that text has to hold."""
+
+    words: re.Pattern[str]
+    checks: tuple[str, ...]
+    holds: re.Pattern[str] = re.compile(r"\d")
+    without_steps: bool = False  # where steps are known, they answer it
+
+
+FIGURES = (
+    RecordedFigure(
+        re.compile(
+            r"\b(which|what|top|list|longest|slowest|most expensive)\b.*\b(operators?|ops|kernels?|functions?|calls?)\b"
+        ),
+        ("computation.output_operators", "cpu.sampled_stacks"),
+    ),
+    RecordedFigure(
+        re.compile(r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b"),
+        ("computation.output_operators", "cpu.sampled_stacks"),
+        without_steps=True,
+    ),
+    RecordedFigure(
+        re.compile(
+            r"\bhow (much|full)\b.*\bmemory\b(?!.*\b(host|cpu|ram)\b)|\b(memory|vram) (use|used|usage|in use)\b"
+        ),
+        ("memory.device_samples",),
+    ),
+    RecordedFigure(
+        re.compile(
+            r"\b(what|which|how (much|high|good|fast)) .*\b(bandwidth|bus ?bw|alg ?bw)\b(?! (contention|bound))"
+        ),
+        ("communication.library_log", "communication.inspector_bandwidth", "communication.network_samples"),
+        re.compile(r"\dB?/s|\d ?[KMGT]?i?B/s|\d ?[kMG]?bit/s"),
+    ),
+)
+STATE = re.compile(r"\b(power|watts?|temperatures?|hot|heat|sm clocks?|clocks?|mhz)\b")
+NO_FIGURE = re.compile(
+    r"\b(skew|offset|align\w*|limit|throttl\w*|governor|sync\w*)\b|^(is|are|could|can|why|does|do)\b"
+)
+COUNTERS = {
+    "power": ("w", "device_power_w", re.compile(r"\b(power|watts?)\b")),
+    "temperature": ("c", "device_temperature_c", re.compile(r"\b(temperatures?|hot|heat)\b")),
+    "SM clock": ("mhz", "device_clock_mhz", re.compile(r"\b(sm clocks?|clocks?|mhz)\b")),
+}
+
+
+def recorded_figure(discussion: Discussion, question: Question) -> str | None:
+    """The answer from the records of a run without a trace; None where these do not hold what is asked."""
+    asked = [each for each in FIGURES if each.words.search(question.words)]
+    state = STATE.search(question.words) and not NO_FIGURE.search(question.words)
+    if question.ids or not (asked or state):  # nothing is read of the run for it
+        return None
+    profile = discussion.profile()
+    if profile.traced:
+        return None
+    for each in asked:
+        if (not each.without_steps or not profile.measured) and (text := _of_checks(discussion, each)):
+            return text
+    return _device_state(discussion, question) or None if state else None
+
+
+def _of_checks(discussion: Discussion, figure: RecordedFigure) -> str:
+    """The sentences of the checks that hold such a figure, a paragraph for each check."""
+    texts = {each.analyzer: each.text for each in discussion.diagnosis.checks}
+    own = (
+        [text for text in texts.get(name, []) if figure.holds.search(without_citations(text))] for name in figure.checks
+    )
+    return blocks(map(paragraph, own))
+
+
+def _device_state(discussion: Discussion, question: Question) -> str:
+    """Power, temperature or clock of each sampled device: mean and range over its readings."""
+    view = counter_view(discussion.profile())
+    asked = {title: each[:2] for title, each in COUNTERS.items() if each[2].search(question.words)}
+    rows = []
+    for name in [] if view is None else list(view.devices)[:MOST_DEVICES]:
+        for title, (unit, counter) in asked.items():
+            given = {"counter": counter, "device": name}
+            facts = [
+                discussion.measured(f"device_counter_{unit}", **given, statistic=each)
+                for each in ("mean", "min", "max")
+            ]
+            once = len(view.devices[name].table) == 1 if view is not None else False
+            known = [each for each in facts if each is not None]
+            if len(known) == len(facts):
+                shown = "{0} at the one reading" if once else "{0} on average, {1} to {2}"
+                text = f"Device {name}, {title}: {shown}."
+                rows.append(discussion.say(text, *known))
+    return rows[0] if len(rows) == 1 else bullets(rows)

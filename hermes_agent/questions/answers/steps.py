@@ -1,0 +1,217 @@
+"""Answers about steps: how long, which is slow, and where the time goes."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.model.display import PART_TITLES, family_title
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
+from hermes_agent.questions.reading.question import Question, wording
+from hermes_agent.questions.tool_context import called
+from tools.agent_tools.steps import StepRow
+from tools.errors import UsageError
+from tools.findings import Argument
+from tools.metrics.recorded.series import run_series
+from tools.views.parts import PARTS
+from tools.views.profile import NO_TRACE
+from tools.views.steps.coarse import step_series
+from tools.views.work import host_calls, most_grown, step_kernels
+from tools.whatif.critical_path import FAMILIES
+
+COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
+RECORDED_PARTS = ("data_wait", "waiting", "gc")
+DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
+DEVICE_PARTS = ("compute", "exposed_communication")
+RECORDED_LISTED = 5
+FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
+UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
+FEW_STEPS = 3  # with fewer there is no usual step to compare with
+IN_THREE = (
+    "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
+    "the longest takes {{{0}:statistic=max}}."
+)
+TRACED, RECORDED = (IN_THREE.format(metric) for metric in ("step_time_ms", "series_step_ms"))
+
+
+def how_long(discussion: Discussion, question: Question) -> str:
+    """Median, mean and longest step time of a rank or the slowest one, of unprofiled steps first."""
+    if question.steps:
+        return which_step(discussion, question)
+    unprofiled = UNPROFILED.search(question.words) and discussion.profile().series is None
+    if unprofiled and not question.ranks:
+        logged = discussion.measured("logged_step_ms") is not None
+        said = discussion.say(wording("logged_steps")) if logged else wording("traced_only")
+        return blocks([said, _duration(discussion, None)])
+    return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))
+
+
+def which_step(discussion: Discussion, question: Question) -> str:
+    """The slowest step, how many are far over the usual one, and the outcome of the coarse checks."""
+    profile = discussion.profile()
+    if not profile.traced and profile.series is not None and not question.steps:
+        return _slowest_recorded(discussion, question)
+    known = [int(number) for number in profile.step_ms.index]
+    if any(step not in known for step in question.steps):
+        return f"This run has no such step; it has {span('step', known)}."
+    if question.steps:
+        return blocks(_one_step(discussion, step) for step in question.steps)
+    if len(known) < FEW_STEPS:
+        return discussion.say(wording("too_few"))
+    series, recorded = step_series(profile), profile.series is not None
+    traced = "traced step" if recorded else "step"
+    spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
+    lead = "" if len(spikes) else f"No {traced} stands out."
+    if FASTEST.search(question.words):
+        fastest = int(series.numbers[series.ms.argmin()])
+        return _one_step(discussion, fastest, f"the fastest {'traced one' if recorded else 'one'}")
+    slowest = int(series.numbers[series.ms.argmax()])
+    found = [check for check in discussion.diagnosis.checks if check.status == "found"]
+    coarse = [sentence for check in found if check.analyzer in COARSE_CHECKS for sentence in check.text]
+    return blocks(
+        [
+            discussion.say(wording("unprofiled")) if recorded else "",
+            paragraph([lead, _one_step(discussion, slowest, "the slowest traced one" if recorded else "the slowest")]),
+            paragraph([discussion.say(wording("variation").format(traced)), *coarse]),
+        ]
+    )
+
+
+def on_critical_path(discussion: Discussion, _: Question) -> str:
+    """The time on the critical path of a step by family of work, the largest first."""
+    facts = {family: discussion.measure("critical_path_ms", family=family) for family in FAMILIES}
+    order = sorted((family for family in FAMILIES if facts[family].value > 0), key=lambda each: -facts[each].value)
+    rows = bullets(discussion.say(f"{family_title(each)}: {{0}}", facts[each]) for each in order)
+    return blocks([discussion.say(wording("path_of_step")), rows])
+
+
+def break_down(discussion: Discussion, question: Question) -> str:
+    """The parts of the step of each rank and step that was named, else of the mean over all."""
+    profile = discussion.profile()
+    if profile.traced or question.steps:
+        pairs = [(rank, step) for rank in question.ranks or (None,) for step in question.steps or (None,)]
+        return blocks(_parts(discussion, rank, step) for rank, step in pairs)
+    ranks = question.ranks or (run_series(profile).slowest_rank,)
+    found = [text for rank in ranks if (text := _recorded_parts(discussion, rank))]
+    if not found:
+        raise UsageError(NO_TRACE)
+    return blocks([*found, wording("rest_not_recorded")])
+
+
+def _slowest_recorded(discussion: Discussion, question: Question) -> str:
+    """The longest steps of the records, one by one."""
+    found = called(discussion, "series", question.page, source="records", limit=RECORDED_LISTED)
+    rows = [row for row in found.rows if isinstance(row, StepRow)]
+    lead = discussion.say(
+        f"{wording('longest_recorded')} Of {found.total} recorded steps these are the longest, in ms:"
+    )
+    cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
+    return blocks([lead, table(("id", "step", "rank", "takes"), cells)])
+
+
+def _duration(discussion: Discussion, rank: int | None) -> str:
+    profile = discussion.profile()
+    series = profile.series if profile.traced else run_series(profile)
+    ranks = [view.rank.rank for view in profile.ranks] if series is None else series.ranks
+    whose = f" of rank {rank}" if rank is not None else " on its slowest rank" if len(ranks) > 1 else ""
+    if series is not None and (rank is None or rank in series.ranks or not profile.traced):
+        lead = f"By its records an unprofiled step{whose} takes {RECORDED}"
+        text = f"{lead} The step time varies by {{series_variation_pct}}."
+        traced = discussion.say(f"The traced steps take {TRACED}", rank=rank) if profile.traced else ""
+        return paragraph([discussion.say(text, rank=rank), traced])
+    if len(profile.step_ms if rank is None else profile.rank(rank).steps) < FEW_STEPS:
+        lead = f"A step{whose} takes {{step_time_ms:statistic=mean}}, as the mean of what was recorded."
+        return discussion.say(f"{lead} So few steps do not show how steady it is; record ten or more.", rank=rank)
+    text = f"A step{whose} takes {TRACED} The step time varies by {{step_variation_pct}}."
+    return discussion.say(text, rank=rank)
+
+
+def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
+    profile = discussion.profile()
+    of_rank = ((view.rank.rank, step_series(profile, view.rank.rank)) for view in profile.ranks)
+    times = {rank: float(own.ms[own.numbers == step][0]) for rank, own in of_rank if step in own.numbers}
+    rank, marked_ms = max(times.items(), key=lambda item: (item[1], -item[0]))  # from mark to mark
+    wall = discussion.measure("part_ms", part="wall", rank=rank, step=step)
+    where = f" on rank {rank}" if len(profile.ranks) > 1 else ""
+    name = f"Step {step} is {title}: it takes" if title else f"Step {step} takes"
+    if len(profile.step_ms) < FEW_STEPS:
+        return discussion.say(f"{name} {{0}}{where}.", wall)
+    excess = discussion.measure("step_excess_ms", step=step)
+    if wall.value > marked_ms * (1 + DRAINED):
+        queued = "its recorded window of {1} also holds what was still in the device's queue after the last mark"
+        return discussion.say(f"{name} {{0}} more than the usual step{where}; {queued}.", excess, wall)
+    if excess.value <= 0:
+        return discussion.say(f"{name} {{0}}{where}, which is not more than usual.", wall)
+    lead = discussion.say(f"{name} {{0}}{where}, which is {{1}} more than the usual step.", wall, excess)
+    if 100.0 * excess.value < discussion.profile().thresholds["noticed_excess_pct"] * wall.value:
+        return f"{lead} That is within the usual variation of steps."
+    return paragraph([lead, _grown_part(discussion, step, rank)])
+
+
+def _grown_part(discussion: Discussion, step: int, rank: int) -> str:
+    """The part of the step that exceeds the rank's usual one most."""
+    table = discussion.profile().rank(rank).breakdown
+    usual, own = table.median(numeric_only=True), table[table["number"] == step].iloc[0]
+    extra = {part: float(own[f"{part}_ns"] - usual[f"{part}_ns"]) for part in PARTS}
+    part = max(PARTS, key=lambda name: extra[name])
+    if extra[part] <= 0:
+        return ""
+    fact = discussion.measure("step_part_excess_ms", part=part, step=step, rank=rank)
+    text = f"What grew most is {PART_TITLES[part]}: {{0}} more than in this rank's usual step."
+    call = "" if part == "data_wait" else _grown_call(discussion, step, rank, part, fact.value)  # that part is one call
+    return paragraph([discussion.say(text, fact), call])
+
+
+def _grown_call(discussion: Discussion, step: int, rank: int, part: str, grown_ms: float) -> str:
+    """The kernel or host call whose own time grew most, where that is a fair share of what the part grew by."""
+    profile = discussion.profile()
+    view = profile.rank(rank)
+    place = "device" if part in DEVICE_PARTS and view.rank.has_device else "host"
+    if place == "device":
+        kernels = view.compute_kernels if part == "compute" else view.communication_kernels
+        table, kind = step_kernels(profile, rank), "kernels"
+        table = table[table["row"].isin(kernels)]
+    else:
+        table, kind = host_calls(profile, rank), "host calls"
+    name = most_grown(view, table, step)
+    if not name:
+        return ""
+    where: dict[str, Argument] = {"rank": rank, "step": step, "name": name, "place": place}
+    excess, longest = (discussion.measure(f"step_name_{what}_ms", **where) for what in ("excess", "longest"))
+    if excess.value < discussion.profile().thresholds["explaining_call_share"] * grown_ms:
+        return ""
+    text = f"Of the {kind} {{n0}} grew most: {{0}} more than usual, the longest single one takes {{1}}."
+    return discussion.say(text, excess, longest, names=(name,))
+
+
+def _recorded_parts(discussion: Discussion, rank: int) -> str:
+    """The parts of a rank's step in its records; empty where they hold none, as in step logs."""
+    facts = {part: discussion.measured("series_part_ms", part=part, rank=rank) for part in RECORDED_PARTS}
+    rows = [
+        discussion.say(f"{wording('recorded_' + part)}: {{0}}", fact)
+        for part, fact in facts.items()
+        if fact is not None and (part == "data_wait" or fact.value > 0)
+    ]
+    lead = f"By its records a step of rank {rank} takes {{series_step_ms:statistic=mean}} as the mean, in it:"
+    return blocks([discussion.say(lead, rank=rank), bullets(rows)]) if rows else ""
+
+
+def _parts(discussion: Discussion, rank: int | None, step: int | None) -> str:
+    table = discussion.profile().breakdown
+    numbers = (table if rank is None else table[table["rank"] == rank])["number"]
+    if step is not None and not (numbers == step).any():
+        known = [int(number) for number in discussion.profile().step_ms.index]
+        return f"There is no such step; the run has {span('step', known)}."
+    shares = {part: discussion.measure("part_pct", part=part, rank=rank, step=step) for part in PARTS}
+    parts = [part for part in sorted(PARTS, key=lambda name: -shares[name].value) if shares[part].value > 0]
+    rows = [
+        discussion.say(f"{PART_TITLES[part]}: {{part_ms:part={part}}}, {{0}}", shares[part], rank=rank, step=step)
+        for part in parts
+    ]
+    overlapped = discussion.measure("part_ms", part="overlapped_communication", rank=rank, step=step)
+    if overlapped.value > 0:
+        rows.append(discussion.say("communication of {0} overlaps with compute, which costs no time", overlapped))
+    means = [name for name, one in (("steps", step), ("ranks", rank)) if one is None]
+    whole = f"{'A step' if step is None else f'Step {step}'}{'' if rank is None else f' of rank {rank}'} takes"
+    mean = f", as the mean over {'its steps' if rank is not None else ' and '.join(means)}," if means else ""
+    return blocks([discussion.say(f"{whole}{mean} {{part_ms:part=wall}}:", rank=rank, step=step), bullets(rows)])

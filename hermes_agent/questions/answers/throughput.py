@@ -1,0 +1,55 @@
+"""Answers about the pace of the whole training: steps and samples per second, the length of an epoch or of the run."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, paragraph
+from hermes_agent.questions.reading.question import Question, wording
+
+SAMPLES = re.compile(r"\b(samples?|images?|pictures?|tokens?|sequences?|examples?|items?|qps)\b")
+OTHER_THINGS = {"token", "tokens", "qps"}  # of which a sample may hold many
+STATED = {
+    "logged_samples_per_s": "By the global batch size and the time that the job's step lines state: {0}.",
+    "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
+}
+PER_HOUR = re.compile(r"\b(per|an?|each|every|pro|in) (1 )?(hour|h)\b|\bhourly\b")
+MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
+
+
+def rate(discussion: Discussion, question: Question) -> str:
+    """Steps per second, of unprofiled steps first; samples per second need the batch size, which no trace holds."""
+    samples, hourly = SAMPLES.search(question.words), bool(PER_HOUR.search(question.words))
+    if samples and samples[1] not in OTHER_THINGS:
+        for metric, text in STATED.items():
+            if (known := discussion.measured(metric)) is not None:
+                return blocks([discussion.say(text, known), _steps_per_s(discussion, None, hourly)])
+    known = discussion.measured("logged_samples_per_s") if samples and samples[1] in ("token", "tokens") else None
+    if known is not None:
+        return blocks([discussion.say(wording("tokens_of_samples"), known), _steps_per_s(discussion, None, hourly)])
+    asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
+    return blocks([asked, *(_steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
+
+
+def whole_run(discussion: Discussion, question: Question) -> str:
+    """What is missing for the length of an epoch or of the training, and the figures there are."""
+    missing = wording("no_price") if MONEY.search(question.words) else wording("no_epoch")
+    return blocks([missing, _steps_per_s(discussion, None)])
+
+
+def _steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False) -> str:
+    """Steps per second, or per hour, and the mean step behind it."""
+    rate = "steps_per_h" if hourly else "steps_per_s"
+    profile = discussion.profile()
+    whose = f" of rank {rank}" if rank is not None else " on the slowest rank" if len(discussion.ranks) > 1 else ""
+    series = profile.series if profile.series is not None and rank in (None, *profile.series.ranks) else None
+    unprofiled = traced = ""
+    if series is not None or not profile.traced:
+        text = f"Unprofiled steps{whose}: {{series_{rate}}}, at a mean of {{series_step_ms:statistic=mean}}."
+        unprofiled = discussion.say(text, rank=rank)
+    if profile.traced:
+        profiled = "Profiled steps" if unprofiled else "Recorded steps"
+        text = f"{profiled}{whose}: {{{rate}}}, at a mean of {{step_time_ms:statistic=mean}}."
+        traced = discussion.say(text, rank=rank)
+    return paragraph([unprofiled, traced])

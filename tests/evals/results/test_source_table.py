@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from evals.results.report import report
+from evals.results.source_table import by_sources
+from evals.results.summary import summarise
+from evals.suite.outcome import CaseResult, Standing
+from tests.evals.scored import result
+
+
+def _run(name: str, **standings: Standing) -> list[CaseResult]:
+    found = []
+    for sources, standing in standings.items():
+        tags = {"source": "others", "kind": "cause", "sources": sources, "run": name}
+        own = name if sources == "all" else f"{name}-{sources}"
+        found.append(result(own, tags=tags, standing=standing, scores={"lead_place": 1.0}))
+    return found
+
+
+CASES = [
+    *_run("steady", all="right", traces="right", log="cannot_answer"),
+    *_run("spoiled", all="wrong", traces="right"),
+    *_run("misled", all="right", traces="lead", records="wrong"),
+    *_run("open", all="lead", traces="wrong"),
+]
+
+
+def test_a_right_answer_that_more_or_less_data_turns_into_a_wrong_one_is_listed() -> None:
+    found = by_sources(CASES)
+    said = {(each.run, each.alone, each.wrong_with) for each in found.contradictions}
+    assert said == {("spoiled", "traces", "more data"), ("misled", "records", "less data")}
+    agreement = found.agreement["runs of others"]
+    assert (agreement.mean, agreement.cases) == (1 / 3, 3), "inconclusive and unanswered contradict nothing"
+
+
+def test_answers_are_counted_by_origin_split_and_sources() -> None:
+    table = {(each.sources, each.healthy): each.counts for each in by_sources(CASES).standings}
+    assert table["all", False] == {"right": 2, "lead": 1, "no_lead": 0, "cannot_answer": 0, "wrong": 1}
+    assert table["traces", False]["wrong"] == 1
+    assert ("all", True) not in table
+
+
+def test_the_report_names_the_runs_and_keeps_other_scores_to_answers_with_everything() -> None:
+    results = summarise(CASES, [], "templates", "1")
+    assert [(g.origin, g.cases) for g in results.groups if not g.dimension and not g.split] == [("runs of others", 4)]
+    text = report(results, "hermes-dx eval")
+    assert "- `spoiled`: right by its traces alone, wrong with everything" in text
+    assert "- `misled`: wrong by its records alone, right with everything" in text
+    assert "| runs of others | traces" in text

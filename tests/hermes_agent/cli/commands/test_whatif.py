@@ -1,0 +1,54 @@
+"""``hermes-dx whatif``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli.commands import whatif
+from tests.hermes_agent.cli.execution import execute
+from tools.errors import UsageError
+from tools.whatif.asked_changes import FORMS
+
+RUN = str(Path(__file__).parents[4] / "evals/lab/recorded/too_few_workers/tokens-mild/slow")
+
+
+def test_the_help_lists_every_form() -> None:
+    parser = argparse.ArgumentParser()
+    whatif.add_arguments(parser)
+    assert all(form.written in parser.format_help() for form in FORMS)
+
+
+def test_the_answer_gives_step_range_and_what_it_rests_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(whatif, RUN, "num_workers=1", "--no-cache", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    predicted = record["predicted"]
+    assert (record["schema"], record["changes"]) == ("hermes-dx/whatif/1", ["num_workers=1"])
+    assert predicted["low_ms"] < predicted["step_ms"] < predicted["high_ms"] < record["step_ms"]
+    assert predicted["speedup"] == pytest.approx(record["step_ms"] / predicted["step_ms"])
+    assert [(each["change"], each["basis"]) for each in record["rests_on"]] == [("num_workers=1", "formula")]
+
+
+def test_a_refusal_is_an_answer_and_fails_only_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (RUN, "batch_size=8", "num_workers=1", "--no-cache")
+    assert execute(whatif, *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "Predicted step: not assessable from this run"
+    assert lines[2].startswith("  batch_size=8: ")
+    assert "what it needs: a few steps with the new setting" in lines[2]
+    assert execute(whatif, *words, "--strict") == 4
+
+
+def test_the_grammar_is_read_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean num_workers=N"):
+        execute(whatif, str(tmp_path / "none"), "num_worker=8")
+    with pytest.raises(UsageError, match="name a run and a change"):
+        execute(whatif)
+
+
+def test_the_schema_needs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(whatif, "--schema") == 0
+    assert len(json.loads(capsys.readouterr().out)["anyOf"]) == len(FORMS)

@@ -1,0 +1,200 @@
+"""Records of a job's own output: step figures, timers, communicators, timed-out collectives, tables and warnings.
+
+Every record names the line it was read from, counted by line feeds as ``sed -n LINEp`` counts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from tools.run.recorded.counters import SampleClock
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STEP_COLUMNS = {
+    **dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"),
+    **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
+    "written_ns": "float64",
+}
+TIMER_COLUMNS = {
+    **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
+    **{"name": "str", "min_ms": "float64", "max_ms": "float64"},
+}
+COMM_TEST_COLUMNS = {
+    **dict.fromkeys(("line", "file", "size_bytes", "elements"), "int64"),
+    **{"kind": "str", "in_place": "bool", "time_us": "float64", "algbw_gb_per_s": "float64"},
+    **{"busbw_gb_per_s": "float64"},
+}
+ACTION_COLUMNS = {
+    **dict.fromkeys(("line", "file"), "int64"),
+    **{"table": "str", "action": "str", "calls": "float64", "total_ms": "float64", "mean_ms": "float64"},
+}
+# How the time of a step line came about: of this very step, the mean over the steps since the line before it, the
+# smoothed rate of a progress bar, or the difference of the time stamps of two lines.
+StepTime = Literal["step", "mean", "smoothed", "stamps"]
+WarningKind = Literal[
+    "allocator_flush",
+    "fp16_overflow",
+    "recompile_limit",
+    "few_loader_workers",
+    "accumulation_warning",
+    "out_of_memory",
+    "many_loader_workers",
+]
+
+
+MEMORY_PARTS = ("asked", "total", "free", "others", "own", "allocated", "unused")  # unused: reserved, not allocated
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A value as the log states it, and its line."""
+
+    value: str
+    line: int
+    file: int = 0
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """One NCCL communicator, joined over its ranks by commId, else by host, process and pointer.
+
+    ``transports`` counts the connections by transport (``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``, ``P2P``,
+    ``SHM``); ``channels`` is None where the log does not state it.
+    """
+
+    key: str
+    ranks: tuple[int, ...]
+    size: int
+    line: int  # of the first "Init COMPLETE", else of what was seen first
+    file: int = 0
+    channels: int | None = None
+    channels_line: int = 0
+    transports: dict[str, int] = field(default_factory=dict)
+    transport_lines: dict[str, int] = field(default_factory=dict)  # the first line of each
+    init_s: float | None = None
+
+
+@dataclass(frozen=True)
+class NcclFacts:
+    """The facts of NCCL's own output about the whole job."""
+
+    version: Cited | None = None
+    network: tuple[Cited, ...] = ()  # what "Using network" names: IB, Socket, AWS Libfabric; each once
+    interfaces: tuple[Cited, ...] = ()  # of NET/IB : Using and NET/Socket : Using; each once
+    settings: dict[str, Cited] = field(default_factory=dict)  # NCCL_... set by environment
+    gpu_direct_off: tuple[Cited, ...] = ()  # the adapters for which GPUDirect RDMA is disabled
+    gpu_direct_on: tuple[Cited, ...] = ()
+    fallbacks: tuple[Cited, ...] = ()  # adapters or plug-ins that NCCL tried and could not use; each reason once
+    hosts: tuple[str, ...] = ()
+    lines: int = 0  # those that were looked at
+    communicators: tuple[Communicator, ...] = ()
+    unjoined: Communicator | None = None  # connections whose communicator the output does not name, as an excerpt
+
+    @property
+    def connected(self) -> tuple[Communicator, ...]:
+        """Whatever connections are known of, also those without a name of their communicator."""
+        return self.communicators if self.unjoined is None else (*self.communicators, self.unjoined)
+
+
+@dataclass(frozen=True)
+class CollectiveTimeout:
+    """A collective that the watchdog of PyTorch reported on one rank; None where the line does not hold it."""
+
+    rank: int
+    sequence: int
+    operation: str
+    timeout_ms: int
+    line: int
+    file: int = 0
+    ran_ms: int | None = None
+    written: tuple[int, int, int] | None = None  # month, day and seconds of the day, in the time of the host
+    group: str = ""
+    last_enqueued: int | None = None
+    last_completed: int | None = None
+
+
+@dataclass(frozen=True)
+class LogWarning:
+    """One kind of warning that carries a cause: how often, and its first and last line."""
+
+    kind: WarningKind
+    count: int
+    first_line: int
+    last_line: int
+    file: int = 0
+    amount: float = 0.0  # the sum of what the lines state: allocator flushes, else their number
+
+
+@dataclass(frozen=True)
+class ReportedError:
+    """An error that a driver reported, and how often: ``code`` as "Xid 79" or "EI0002"."""
+
+    code: str
+    place: str  # the device's address on PCI; "" where the line names none
+    remote: tuple[int, ...]  # the ranks that were waited for, as far as the line names them
+    count: int
+    first_line: int
+    last_line: int
+    file: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class JobLog:
+    """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
+
+    steps:      ``STEP_COLUMNS``: wall_ms over ``span`` steps that end with ``step``; NaN where a line lacks a figure;
+                written_ns is when the line was written, on ``clock``
+    timers:     ``TIMER_COLUMNS``: named parts of a step in ms, least and most over ranks (equal where one is stated)
+    comm_tests: ``COMM_TEST_COLUMNS``: rows of an nccl-tests table
+    actions:    ``ACTION_COLUMNS``: rows of a profiler's table in the output
+    """
+
+    steps: pd.DataFrame
+    timers: pd.DataFrame
+    comm_tests: pd.DataFrame
+    actions: pd.DataFrame
+    files: tuple[str, ...] = ()
+    step_time: StepTime = "step"
+    clock: SampleClock = "none"  # of the times at which step lines were written; none where these hold no date
+    grammars: tuple[str, ...] = ()
+    nccl: NcclFacts = field(default_factory=NcclFacts)
+    timeouts: tuple[CollectiveTimeout, ...] = ()
+    warnings: tuple[LogWarning, ...] = ()
+    errors: tuple[ReportedError, ...] = ()
+    memory: dict[str, Cited] = field(
+        default_factory=dict
+    )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
+    saves: tuple[Cited, ...] = ()  # lines that say that a checkpoint is saved
+    ranks: tuple[int, ...] = ()  # those that launchers name before lines
+    settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
+
+    def whole(self, name: str) -> int | None:
+        """An argument of the job as a whole number; None where the log does not state it as one."""
+        stated = self.settings.get(name)
+        return int(stated.value) if stated is not None and stated.value.isdecimal() else None
+
+    @property
+    def span(self) -> int:
+        """The steps that a figure of ``steps`` usually stands for; 1 where there are none."""
+        return 1 if self.steps.empty else int(self.steps["span"].median())
+
+
+def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
+    """The first record with the steps of the second (without ``steps`` with its own), and the settings of both."""
+    before = len(first.files)
+    further = {name: replace(each, file=each.file + before) for name, each in second.settings.items()}
+    whole = replace(first, files=(*first.files, *second.files), settings={**further, **first.settings})
+    if not steps:
+        return whole
+    moved = second.steps.assign(file=second.steps["file"] + before)
+    return replace(whole, steps=moved, step_time=second.step_time, clock=second.clock, grammars=second.grammars)
+
+
+def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:
+    """The records of two sources: the first, with the steps of the second where it has none."""
+    if first is None or second is None:
+        return first or second
+    return with_steps_of(first, second, steps=first.steps.empty)
