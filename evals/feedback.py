@@ -6,8 +6,8 @@ many of those were right, and the mean confidence next to that share: a calibrat
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,12 +60,15 @@ def table(rows: Sequence[Row]) -> str:
 def main() -> None:
     """Print the table."""
     usual = xdg_folder(os.environ, "XDG_DATA_HOME", ".local/share") / FILE
+    parser = argparse.ArgumentParser(prog="python -m evals.feedback", description=(__doc__ or "").partition("\n\n")[2])
+    parser.add_argument("file", nargs="?", type=Path, default=usual, metavar="FILE", help="default: %(default)s")
+    file: Path = parser.parse_args().file
     try:
-        lines = read_feedback(Path(sys.argv[1]) if len(sys.argv) > 1 else usual)
+        lines = read_feedback(file)
     except HermesError as error:
         raise SystemExit(str(error)) from error
     if not lines:
-        raise SystemExit("nobody has judged an answer yet")
+        raise SystemExit(f"{file}: nobody has judged an answer yet")
     print(table(rows_of(lines)))
 
 

@@ -7,7 +7,7 @@ cache; the first report of a process also imports Altair and starts vl-convert.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from dataclasses import dataclass
@@ -59,8 +59,13 @@ def measured(ranks: int) -> Size:
 
 def main() -> None:
     """Print one row per number of ranks."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evals.report_sizes", description=(__doc__ or "").partition("\n\n")[2]
+    )
+    parser.add_argument("ranks", nargs="*", type=int, default=RANKS, metavar="RANKS", help="default: 2 64 1024")
+    asked: list[int] = parser.parse_args().ranks
     print("| ranks | run read, s | HTML, s | HTML, KB | PNG, s | PNG, KB |\n|---|---|---|---|---|---|")
-    for ranks in map(int, sys.argv[1:] or RANKS):
+    for ranks in asked:
         row = measured(ranks)
         cells = (f"{row.read_s:.2f}", f"{row.html_s:.2f}", f"{row.html_bytes / 1000:.0f}")
         print(f"| {ranks:,} | {' | '.join(cells)} | {row.png_s:.2f} | {row.png_bytes / 1000:.0f} |", flush=True)

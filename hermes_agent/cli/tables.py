@@ -35,7 +35,7 @@ def add_table_arguments(parser: argparse.ArgumentParser, columns: str) -> None:
         type=number_between(1, MOST_SHOWN),
         default=SHOWN,
         metavar="N",
-        help=f"lines shown, {SHOWN} if not given",
+        help=f"most lines shown; default {SHOWN}",
     )
     parser.epilog = f"Columns: {columns} Only events that start inside the steps count."
 

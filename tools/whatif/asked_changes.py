@@ -87,10 +87,14 @@ FORMS = (
         r"without (?P<name>[a-z_0-9]{3,60}(?:/[a-z_0-9]{3,60})?)",
     ),
     *(
-        Form(
-            kind, f"{kind}=N", f"another {kind.replace('_', ' ')} (always refused, with what to record)", _setting(kind)
+        Form(kind, f"{kind}=N", f"another {spoken} (always refused, with what to record)", _setting(kind))
+        for kind, spoken in (
+            ("batch_size", "batch size"),
+            ("sequence_length", "sequence length"),
+            ("tensor_parallel", "tensor parallel degree"),
+            ("data_parallel", "data parallel degree"),
+            ("pipeline_parallel", "number of pipeline stages"),
         )
-        for kind in ("batch_size", "sequence_length", "tensor_parallel", "data_parallel", "pipeline_parallel")
     ),
 )
 

@@ -27,8 +27,8 @@ QUESTION_CHARS = 20_000  # read from standard input at most
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ask``."""
     words = (
-        "trace files or folders, then the question; without one, or with -, standard input, one per line; - in place "
-        "of the run: text from standard input, such as the end of a log"
+        "files, folders, URLs or a registered name, then the question; without one, or with -, standard input, one per "
+        "line; - in place of the run: text from standard input, such as the end of a log"
     )
     parser.add_argument("words", nargs="+", metavar="RUN... [QUESTION]", help=words)
     add_selection_arguments(parser)

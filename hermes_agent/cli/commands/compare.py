@@ -25,8 +25,8 @@ EXIT_CODES = {"regression": ExitCode.REGRESSION, "not_assessable": ExitCode.INCO
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``compare``."""
-    parser.add_argument("before", metavar="A", type=place, help="the run to compare with: trace file, folder or URL")
-    parser.add_argument("after", metavar="B", type=place, help="the run to look at: trace file, folder or URL")
+    parser.add_argument("before", metavar="A", type=place, help="the run before: file, folder, URL or registered name")
+    parser.add_argument("after", metavar="B", type=place, help="the run after, given the same way")
     add_selection_arguments(parser, baseline=False)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the comparison as JSON")
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on-regression", type=_percent, metavar="PCT", help=limit)
     parser.epilog = (
         "Exit codes with --fail-on-regression: 0 not longer than allowed, or within noise; 5 longer; 4 longer, but too "
-        f"few steps to tell it from noise; 6 not comparable. In GitHub Actions (${JOB_SUMMARY}) the Markdown is added "
-        "to the job's summary."
+        "few steps to separate it from noise; 6 not comparable. In GitHub Actions "
+        f"(${JOB_SUMMARY}) the Markdown is added to the job's summary."
     )
 
 

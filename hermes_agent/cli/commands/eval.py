@@ -17,9 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--md", type=Path, metavar="FILE", help="write a report, and its pictures into the same folder")
     parser.add_argument("--against", type=Path, metavar="RESULTS", help="compare with saved results; fail when worse")
     parser.add_argument("--model", metavar="PROFILE", help="also with a model: live, record:FOLDER or replay:FOLDER")
-    parser.add_argument("--attempts", type=int, default=1, metavar="K", help="ask the model K times (pass^k)")
+    parser.add_argument(
+        "--attempts", type=int, default=1, metavar="K", help="ask the model K times (pass^k); default %(default)s"
+    )
     parser.add_argument("--cases", type=Path, metavar="FOLDER", help="case files other than the bundled ones")
-    parser.add_argument("--jobs", type=int, metavar="N", help="cases to run at once")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cases to run at once; default: one per core, at most 4")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -40,8 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prometheus", type=port, metavar="PORT", help="serve figures on 127.0.0.1:PORT")
     parser.add_argument("--publish", metavar="URL", help="copy records and traces there every minute (needs fsspec)")
     parser.add_argument("--no-capture", action="store_true", help="do not profile ranks")
-    parser.add_argument("--captures-per-hour", type=count, default=4, metavar="N", help="at most N by itself (4)")
-    parser.add_argument("--steps", type=count, default=3, metavar="N", help="steps to profile (3)")
+    often = "captures without being asked, at most N an hour; default %(default)s"
+    parser.add_argument("--captures-per-hour", type=count, default=4, metavar="N", help=often)
+    parser.add_argument("--steps", type=count, default=3, metavar="N", help="steps in a capture; default %(default)s")
     parser.add_argument("--ranks", type=rank_numbers, default=(), metavar="R[,R...]", help="profile: only these ranks")
 
 

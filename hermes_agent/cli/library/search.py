@@ -19,7 +19,9 @@ FIELDS = ("id", "title", "url", "cause", "family", "score", "why", "shared_signa
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``cases search``."""
     parser.add_argument("query", nargs="+", metavar="QUERY", help="the observation, in words")
-    parser.add_argument("--limit", type=number_between(1, 1000), default=5, metavar="N", help="at most N cases (5)")
+    parser.add_argument(
+        "--limit", type=number_between(1, 1000), default=5, metavar="N", help="at most N cases; default %(default)s"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     group = parser.add_argument_group("known facts", "they order the cases, and each case says what it contradicts")
     group.add_argument("--suspect", action="append", metavar="CAUSE", help="a suspected cause; may be repeated")

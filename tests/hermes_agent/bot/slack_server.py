@@ -20,17 +20,23 @@ LIMITS = {"blocks": 50, "section": 3000, "context": 3000, "header": 150, "action
 
 
 class SlackServer:
-    """Answers calls and remembers them; ``rate_limited``: so many calls of a method are refused at first."""
+    """Answers calls and remembers them; ``rate_limited``: so many calls of a method are refused at first.
+
+    After each refusal ``retry_after_s`` have to pass: calls that come before are in ``too_early``.
+    """
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.uploads: dict[str, bytes] = {}
         self.acknowledged: dict[str, float] = {}  # envelope ids, with the seconds it took
         self.rate_limited: dict[str, int] = {}
+        self.retry_after_s = 0
+        self.too_early: list[str] = []
         self.refused: dict[str, str] = {}  # error by method
         self.connections = 0
         self._messages = 0
         self._sent: dict[str, float] = {}
+        self._closed_until: dict[str, float] = {}
         self._socket: Any = None
         self._connected = asyncio.Event()
         application = web.Application(client_max_size=1 << 26)
@@ -86,9 +92,13 @@ class SlackServer:
 
     async def _call(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]
+        if time.monotonic() < self._closed_until.get(method, 0.0):
+            self.too_early.append(method)
         if self.rate_limited.get(method, 0):
             self.rate_limited[method] -= 1
-            return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": "0"})
+            self._closed_until[method] = time.monotonic() + self.retry_after_s
+            wait = {"Retry-After": str(self.retry_after_s)}
+            return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=wait)
         if method in self.refused:
             return web.json_response({"ok": False, "error": self.refused[method]})
         kind = request.headers.get("Content-Type", "")

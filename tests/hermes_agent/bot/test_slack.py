@@ -19,10 +19,10 @@ pytest.importorskip("vl_convert", reason="the extra report is not installed")
 
 from hermes_agent.bot.access import Access
 from hermes_agent.bot.announce import Watched
-from hermes_agent.bot.core import Bot, Limits, Parts
+from hermes_agent.bot.core import MOST_OF_USER, Bot, Limits, Parts
 from hermes_agent.bot.desk import Desk
 from hermes_agent.bot.platform import Place, PlatformError
-from hermes_agent.bot.slack.platform import PATH, Credentials, Listening, SlackPlatform
+from hermes_agent.bot.slack.platform import PATH, RATE_LIMIT_TRIES, Credentials, Listening, SlackPlatform
 from hermes_agent.bot.slack.service import serve
 from hermes_agent.bot.threads import Threads
 from hermes_agent.model.request import Request
@@ -155,13 +155,53 @@ async def test_strangers_are_not_answered(tmp_path: Path, shared_cache: Path) ->
         assert len(reports) == 2
 
 
-async def test_a_rate_limit_is_waited_for(tmp_path: Path, shared_cache: Path) -> None:
+async def test_a_rate_limit_is_waited_for_as_long_as_slack_says(tmp_path: Path, shared_cache: Path) -> None:
+    limited = {"chat.postMessage": 2, "chat.update": 1, "files.getUploadURLExternal": 1}
     async with slack() as server, answering(server, tmp_path, shared_cache) as (bot, reports):
-        server.rate_limited = {"chat.postMessage": 1}
+        server.rate_limited, server.retry_after_s = dict(limited), 1
+        await server.send("events_api", mention("slow", "1.1"), "e1")
+        await server.until(lambda: server.called("files.completeUploadExternal"))
+        await bot.settled()
+        assert server.rate_limited == dict.fromkeys(limited, 0)
+        assert server.too_early == []
+        assert len(server.called("chat.postMessage")) == 1
+        assert "55.8 ms [E7]" in text_of(server.message("170.1"))
+        assert set(server.uploads) == {"slow.png", "slow.html"}
+        assert not reports
+
+
+async def test_a_limit_that_never_ends_is_reported_and_the_bot_answers_the_next(
+    tmp_path: Path, shared_cache: Path
+) -> None:
+    async with slack() as server, answering(server, tmp_path, shared_cache) as (bot, reports):
+        server.rate_limited = {"chat.postMessage": RATE_LIMIT_TRIES + 1}
         await server.send("events_api", mention("runs", "1.1"), "e1")
+        await server.until(lambda: bool(reports))
+        assert reports == ["slack: Slack refused a call: ratelimited"]
+        await server.send("events_api", mention("runs", "1.2"), "e2")
         await server.until(lambda: server.called("chat.postMessage"))
         await bot.settled()
-        assert server.rate_limited == {"chat.postMessage": 0}
+        (posted,) = server.called("chat.postMessage")
+        assert posted["thread_ts"] == "1.2"
+
+
+async def test_a_flood_is_acknowledged_answered_to_the_limit_and_refused_once(
+    tmp_path: Path, shared_cache: Path
+) -> None:
+    limits = Limits(questions=MOST_OF_USER, update_s=0.01)
+    async with slack() as server, answering(server, tmp_path, shared_cache, limits=limits) as (bot, reports):
+        for number in range(60):
+            await server.send("events_api", mention("runs", f"1.{number}"), f"e{number}")
+        await server.send("events_api", mention("runs", "2.1", user="U2"), "other")
+        await server.until(lambda: len(server.acknowledged) == 61)
+        await bot.settled()
+        assert max(server.acknowledged.values()) < 3.0  # Slack sends again what is not acknowledged by then
+        posted = {each["thread_ts"]: text_of(each) for each in server.called("chat.postMessage")}
+        refused = f"You asked {MOST_OF_USER} times within 60 minutes, the most allowed"
+        assert [ts for ts, text in posted.items() if refused in text] == [f"1.{MOST_OF_USER}"]
+        answered = sorted(ts for ts, text in posted.items() if "Registered runs" in text)
+        assert answered == [*(f"1.{number}" for number in range(MOST_OF_USER)), "2.1"]
+        assert len(server.called("chat.postMessage")) == MOST_OF_USER + 2
         assert not reports
 
 
