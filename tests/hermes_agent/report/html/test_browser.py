@@ -19,6 +19,17 @@ from tests.tools.sources.job_log.logs import megatron
 from tools.views.profile import Profile
 
 PHONE_PX, DESK_PX = 360, 1280
+# Figures of tables, and the outcomes of checks, that are laid out on more lines than they have words.
+BROKEN_FIGURES = """
+const found = [];
+for (const cell of document.querySelectorAll('td.number, [aria-label^="Checks: "] td:nth-child(2)')) {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
+  if (lines.size > cell.textContent.trim().split(/\\s+/).length) found.push(cell.textContent);
+}
+return found;
+"""
 LEAST_CONTRAST = 4.5  # WCAG 2.2 AA, text of usual size
 
 # Labels of a picture that leave it or run into each other by more than the gap between letters.
@@ -221,4 +232,7 @@ def test_on_paper_everything_is_open_and_nothing_is_cut(browser: Browser, any_pa
     assert browser.run("return document.documentElement.scrollWidth") <= 794
     assert browser.run("return getComputedStyle(document.getElementById('theme')).display") == "none"
     assert browser.run("return getComputedStyle(document.querySelector('.scroll')).overflowX") == "visible"
+    assert browser.run(BROKEN_FIGURES) == []
+    assert browser.run("return getComputedStyle(document.querySelector('figure')).breakInside") == "auto"
+    assert browser.run("return getComputedStyle(document.querySelector('.wide-picture')).breakInside") == "avoid"
     browser.show_as("screen")
