@@ -9,12 +9,6 @@ from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic_runs import host_bound
 from tools.comparison.compare import compare
 from tools.comparison.noise import change_interval, interval_of
-from tools.views.scatter import student_quantile
-
-
-@pytest.mark.parametrize(("freedom", "published"), [(3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (np.inf, 1.960)])
-def test_the_quantile_is_that_of_the_tables(freedom: float, published: float) -> None:
-    assert student_quantile(freedom) == pytest.approx(published, rel=0.01)
 
 
 @pytest.mark.parametrize(("kept", "steps"), [(0.0, 5), (0.0, 400), (0.6, 400)])

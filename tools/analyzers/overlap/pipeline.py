@@ -10,15 +10,16 @@ from tools.analyzers.support.answers import cannot_answer, clean, confidence, sa
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Finding
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import intersect
-from tools.metrics.communication.pipeline import Stages, expected_bubble, pipeline
+from tools.metrics.communication.pipeline import LEAST_STEPS, Stages, expected_bubble, pipeline
 from tools.metrics.registry import measure
 from tools.views.communication.collectives import point_to_point, waiting_for_partner
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
 ENOUGH_PER_STAGE = 4  # micro-batches per stage from which on the bubble is negligible (GPipe, NeurIPS'19, section 2.3)
+FEW_STEPS_CAP = 0.45  # below the confidence of a verdict: too few steps to show how they scatter
 AGREEMENT = 0.5  # of the bubble that the schedule would leave: with less, the waiting is something else
 
 
@@ -80,9 +81,16 @@ def imbalance(profile: Profile) -> Check | Finding:
     heavy = _numbers(stages)[int(stages.table["compute_ms"].to_numpy().argmax())]
     own, limits = measure(profile, "stage_compute_ms", rank=heavy), profile.thresholds
     saved_pct = 100.0 * stages.imbalance_ms / profile.mean_step_ms
-    least = measure(profile, "least_stage_excess_ms")
     if saved_pct < limits["noted_pct"] or over.value < limits["rank_spread_pct"]:
         return clean(say("The heaviest stage computes {0} per step, the mean of the stages is {1}.", own, mean))
+    least = None if stages.least_imbalance_ms is None else measure(profile, "least_stage_excess_ms")
+    if least is not None and least.value <= 0:
+        text = (
+            "The stage of rank {n0} computes {0} per step, {1} longer than the mean, on average of {n1} traced steps."
+        )
+        names = (str(heavy), str(len(stages.steps_ms)))
+        reason = "the excess of the heaviest stage is within noise of the traced steps"
+        return cannot_answer(reason, "a trace of more steps", say(text, own, over, names=names))
     each = {rank: measure_all(profile, "stage_compute_ms", "stage_wait_ms", rank=rank) for rank in _numbers(stages)}
     text = (
         f"The stage of rank {heavy} computes {{0}} per step, {{1}} longer than the mean ({{2}}), and the others wait."
@@ -93,8 +101,8 @@ def imbalance(profile: Profile) -> Check | Finding:
         confidence=confidence(
             (over.value, limits["rank_spread_pct"]),
             (saved_pct, 0.5 * limits["cause_share_pct"]),
-            (100.0 * least.value / profile.mean_step_ms, limits["cause_share_pct"]),
-            at_most=0.9,
+            *([] if least is None else [(100.0 * least.value / profile.mean_step_ms, limits["cause_share_pct"])]),
+            at_most=FEW_STEPS_CAP if least is None else 0.9,
         ),
         ranks=(heavy,),
         change=(*waiting_less(profile, stages, stages.imbalance_ms), *lighter(profile, stages, heavy)),
@@ -103,11 +111,18 @@ def imbalance(profile: Profile) -> Check | Finding:
                 say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
                 for rank, facts in each.items()
             ),
-            say("By the scatter of the traced steps the excess is at least {0} (95 %).", least),
+            _sure_of(least),
         ),
         symptom_of=("slow_device", "cpu_contention"),
         hints={"rank": str(heavy)},
     )
+
+
+def _sure_of(least: Fact | None) -> Sentence:
+    """How much of the excess the scatter of the steps leaves sure."""
+    if least is None:
+        return say(f"Fewer than {LEAST_STEPS} steps of all stages are traced, so the excess may be chance.")
+    return say("By the scatter of the traced steps the excess is at least {0} (95 %).", least)
 
 
 def _numbers(stages: Stages) -> tuple[int, ...]:

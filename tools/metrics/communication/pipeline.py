@@ -23,6 +23,7 @@ from tools.views.scatter import least_mean
 LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
 BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
 HOST_THAT_GROWS = 0.5  # with the number of micro-batches, of the host's own time: the middle of none and all
+LEAST_STEPS = 3  # from which on the scatter of the steps says how sure their mean is
 BEGINS_COMPUTING = 0.5  # a first stage computes at least this share of what the longest of them does
 
 
@@ -60,10 +61,10 @@ class Stages:
         return self.heaviest_ms - self.mean_ms
 
     @property
-    def least_imbalance_ms(self) -> float:
-        """The same as far as it stands out from the scatter of the steps."""
-        if self.steps_ms.empty:
-            return self.imbalance_ms
+    def least_imbalance_ms(self) -> float | None:
+        """The same as far as it stands out from the scatter of the steps; None of fewer than ``LEAST_STEPS``."""
+        if len(self.steps_ms) < LEAST_STEPS:
+            return None
         over = self.steps_ms[self.table["compute_ms"].idxmax()] - self.steps_ms.mean(axis=1)
         return least_mean(over.to_numpy(dtype=np.float64))
 
@@ -188,7 +189,10 @@ def stage_imbalance_pct(profile: Profile) -> Measurement:
 @metric("ms", "least excess compute of the heaviest stage", "How much longer does the heaviest stage compute at least?")
 def least_stage_excess_ms(profile: Profile) -> Measurement:
     """Extra compute of the heaviest stage per step, the lower end of the 95 % interval over the steps."""
-    return _of(profile, _stages(profile).least_imbalance_ms)
+    least = _stages(profile).least_imbalance_ms
+    if least is None:
+        raise UsageError(f"fewer than {LEAST_STEPS} steps of all stages are traced, so their scatter is unknown")
+    return _of(profile, least)
 
 
 @metric("ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for others?")

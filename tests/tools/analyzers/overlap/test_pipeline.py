@@ -9,6 +9,7 @@ import pytest
 
 from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
+from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.verdict import unexplained_parts
 from tools.metrics.communication.pipeline import Stages, expected_bubble, pipeline
@@ -49,11 +50,15 @@ def two_stages(micro_batches: int, compute_us: Sequence[float] = (1000.0, 1000.0
 
 def chain(first_rank: int, micro_batches: int, compute_us: Sequence[float] = (1000.0, 1000.0)) -> list[RankBuilder]:
     """All forwards, then all backwards; each stage computes ``compute_us`` per step, spread over its micro-batches."""
+    return steps_of(first_rank, micro_batches, [compute_us] * STEPS)
+
+
+def steps_of(first_rank: int, micro_batches: int, computes_us: Sequence[Sequence[float]]) -> list[RankBuilder]:
+    """The same with the compute of each step."""
     first, last = Stage(first_rank), Stage(first_rank + 1)
-    each = [us / micro_batches / 2 for us in compute_us]
-    slowest = max(each)
-    for step in range(STEPS):
-        begin_us = first.now_us
+    for step, compute_us in enumerate(computes_us):
+        each = [us / micro_batches / 2 for us in compute_us]
+        slowest, begin_us = max(each), first.now_us
         for number in range(micro_batches):
             first.compute(each[0])
             first.exchange("gloo:send", TRANSFER_US)
@@ -152,6 +157,30 @@ def test_a_stage_that_computes_longer_is_an_imbalance() -> None:
     assert measure(profile, "stage_compute_ms", rank=1).value == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_an_imbalance_of_one_or_two_steps_is_of_low_confidence_and_no_interval_is_given(steps: int) -> None:
+    """Two steps with 0.5 and 1.0 ms over the mean would give an interval of 0.75 +/- 12.7 * 0.354 / sqrt(2) ms."""
+    computes = [(1000.0, 2000.0), (1000.0, 3000.0)][:steps]
+    profile = profile_of(*steps_of(0, 4, computes))
+    (finding,) = named(profile, "pipeline.imbalance").findings
+    assert finding.confidence < profile.thresholds["confidence"]
+    said = [each.template for each in finding.details]
+    assert not any("95 %" in each for each in said)
+    assert any("Fewer than 3 steps" in each for each in said)
+    with pytest.raises(UsageError, match="fewer than 3 steps"):
+        measure(profile, "least_stage_excess_ms")
+
+
+def test_an_excess_within_the_scatter_of_the_steps_is_no_imbalance() -> None:
+    """The excess over the mean is 0, 0 and 0.75 ms: 0.25 - 4.303 * 0.433 / sqrt(3) ms at least."""
+    profile = profile_of(*steps_of(0, 4, [(1000.0, 1000.0), (1000.0, 1000.0), (1000.0, 2500.0)]))
+    assert measure(profile, "least_stage_excess_ms").value == pytest.approx(0.25 - 4.303 * 0.4330 / 3**0.5, abs=1e-3)
+    check = named(profile, "pipeline.imbalance")
+    assert check.status == "cannot_answer"
+    assert "within noise" in check.reason
+    assert [fact.value for each in check.support for fact in each.facts] == pytest.approx([1.5, 20.0])
+
+
 def test_equal_stages_are_balanced() -> None:
     assert named(two_stages(4), "pipeline.imbalance").status == "clean"
 
@@ -187,4 +216,4 @@ def test_an_excess_of_compute_counts_as_far_as_the_scatter_of_the_steps_leaves_i
 ) -> None:
     steps_ms = pd.DataFrame({0: [48.0] * 3, 1: [48.0 + 2.0 * each for each in excess_ms]})
     table = pd.DataFrame({"compute_ms": steps_ms.mean(), "wait_ms": [12.0, 0.0]})
-    assert Stages(2, 4.0, table, steps_ms).least_imbalance_ms == pytest.approx(least_ms, rel=0.06)
+    assert Stages(2, 4.0, table, steps_ms).least_imbalance_ms == pytest.approx(least_ms, rel=1e-3)
