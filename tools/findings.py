@@ -65,7 +65,7 @@ def on_its_rank(sentence: Sentence, ranks: Collection[int], told: int | None = N
 
 @dataclass(frozen=True)
 class Saving:
-    """The saving of a step without a cause, measured on unprofiled steps; ``least_ms`` and ``most_ms`` bound it."""
+    """The saving of a step without a cause, where no replay shows it; ``least_ms`` and ``most_ms`` bound it."""
 
     step_ms: float  # mean of the steps it was measured on
     saved_ms: float
@@ -73,6 +73,7 @@ class Saving:
     most_ms: float
     method: str  # "monitor: time the training thread waited for a core"
     error_ms: float = 0.0  # standard error of the saving, where it rests on few events
+    of_series: bool = False  # counted in the unprofiled steps, so no recording without steps limits it
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
     if not profile.traced:
         return finding
     weighed = _series_doubted(profile, finding)
-    of_series = weighed.saving is not None and profile.series is not None
-    if steps_marked(profile.run) or of_series:
+    if steps_marked(profile.run) or (weighed.saving is not None and weighed.saving.of_series):
         return weighed
     return replace(weighed, confidence=round(weighed.confidence * profile.thresholds["unmarked_confidence"], 3))
 

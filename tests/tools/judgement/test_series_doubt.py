@@ -10,6 +10,7 @@ import pytest
 from tests.asked import asking
 from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, run_of
+from tools.analyzers.support.figures import saving
 from tools.findings import Finding, Sentence
 from tools.judgement.series_doubt import DOUBTED, doubted
 from tools.knowledge.thresholds import Thresholds
@@ -113,3 +114,29 @@ def late(rank: int) -> RankBuilder:
             builder.operator("gloo:all_reduce", begin + own, 60_000 - own)
         builder.step(1000 + step, begin, begin + 60_000)
     return builder
+
+
+def offloading(rank: int) -> RankBuilder:
+    """Layers of 201 and 67 MB are copied to the device one after another, 80 us each before a kernel of 20 us."""
+    builder = RankBuilder(rank=rank)
+    for layer, at in enumerate(range(0, 4_000, 100)):
+        copied = (201, 67)[layer % 2] * 10**6
+        builder.copy("Memcpy HtoD (Pinned -> Device)", start_us=at, duration_us=80, call_us=at, bytes_=copied)
+        builder.kernel("gemm", start_us=at + 80, duration_us=20, call_us=at + 1)
+    builder.step(0, 0, 4_000)
+    return builder
+
+
+def test_lengths_of_unprofiled_steps_do_not_make_the_saving_of_a_recording_without_steps_certain() -> None:
+    """The recording may be all start-up, whatever is recorded next to it; a saving counted in the series stands."""
+    recorded = recorded_profile(records_of([step_rows(0, [1000.0] * 60)]), offloading)
+    unmarked = tuple(replace(each, step_origin="window") for each in recorded.run.ranks)
+    profile = Profile(replace(recorded.run, ranks=unmarked), Thresholds())
+    (finding,) = asking("memory.offload")(profile)[0].findings
+    assert finding.saving is not None
+    limited = finding.confidence * profile.thresholds["unmarked_confidence"]
+    assert doubted(profile, finding).confidence == pytest.approx(limited, abs=0.001)
+    assert limited < finding.confidence
+    assert doubted(recorded, finding) == finding
+    counted = replace(finding, saving=saving(profile, 100.0, 0.5, 1.0, "time that the monitor counts"))
+    assert doubted(profile, counted) == counted

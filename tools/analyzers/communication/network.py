@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.analyzers.support.answers import clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import scaled
@@ -101,7 +101,8 @@ def shared_link(profile: Profile) -> Check | Finding:
 
 def _saving(profile: Profile, left: float, what: str) -> Saving:
     saved_ms = (1.0 - left) * measure(profile, "exposed_transfer_ms").value
-    return saving(profile, saved_ms, 0.4, 1.3, f"exposed transfer of the trace, less {what}")
+    found = saving(profile, saved_ms, 0.4, 1.3, f"exposed transfer of the trace, less {what}")
+    return replace(found, of_series=False)
 
 
 def _bus_bytes_per_s(profile: Profile) -> float | None:
@@ -256,7 +257,7 @@ def _retransmission_saving(profile: Profile, exposed: Fact | None) -> Saving:
     stalls_ms = max((each.cost_ms for each in rank_stalls(profile).values()), default=0.0)
     other_ms = max(stalls_ms, 0.0 if collections is None else collections.value)
     lost_ms = max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
-    return saving(profile, lost_ms, 0.4, 1.5, METHOD)
+    return replace(saving(profile, lost_ms, 0.4, 1.5, METHOD), of_series=exposed is None)  # else half is of the trace
 
 
 def _exposed(profile: Profile) -> Fact | None:

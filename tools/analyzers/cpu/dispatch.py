@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes, removal
@@ -138,7 +140,7 @@ def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
     ends = measure_all(profile, "least_short_operator_ms", "most_short_operator_ms", rank=rank)
     least, most = (end.value / amount.value for end in ends)
     low, high = cautious * min(least, 1.0) / expected, best * max(most, 1.0) / expected
-    return saving(profile, expected * amount.value, low, high, UNPROFILED)
+    return replace(saving(profile, expected * amount.value, low, high, UNPROFILED), of_series=False)  # of the trace
 
 
 def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:

@@ -75,11 +75,12 @@ def samples_needed(profile: Profile, *fields: str) -> str:
 def saving(
     profile: Profile, saved_ms: float, least: float, most: float, method: str, limit_ms: float = float("inf")
 ) -> Saving:
-    """Of the mean unprofiled step; ``least`` and ``most`` are factors of what is expected."""
+    """Of the mean unprofiled step, and measured in such; ``least`` and ``most`` are factors of what is expected."""
     assert profile.series is not None
     step_ms = profile.series.mean_ms
     saved, low, high = (min(factor * saved_ms, step_ms, limit_ms) for factor in (1.0, least, most))
-    return Saving(step_ms=step_ms, saved_ms=saved, least_ms=low, most_ms=high, method=f"monitor: {method}")
+    method = f"monitor: {method}"
+    return Saving(step_ms=step_ms, saved_ms=saved, least_ms=low, most_ms=high, method=method, of_series=True)
 
 
 def host_saving(
