@@ -13,7 +13,9 @@ from tools.run.recorded.counters import SampleClock
 LEAST_MATCHED = 4  # steps with a time in both sources: fewer fit anywhere
 LEAST_LENGTHS = 8  # the same by their lengths alone, which no time of day confirms
 PROBES = 32  # steps of the source with fewer of them that are tried at every place of the other
-MOST_PLACES = 1 << 17  # those next to equal step numbers are tried
+MOST_PLACES = 1 << 16  # to either side of equal step numbers are tried
+WIDEST = 1 << 24  # from the first to the last step number: 128 MiB of times by number
+LARGEST = 1 << 53  # a step number: sums of these stay exact
 PLACES_AT_ONCE = 1 << 13  # 32 probes of 8 bytes: 2 MiB
 COMPARED = 0.75  # of the most steps that meet anywhere: fewer agree more easily
 RIVAL = 2.0  # places with up to so many times the smallest spread fit as well: in 32 steps that is noise
@@ -147,7 +149,7 @@ def _places(
     if len(first) > len(other):
         few, many, sign = many, few, -1
     few, many = _known(*few), _known(*many)
-    if min(len(few[0]), len(many[0])) < LEAST_MATCHED or int(many[0][-1] - many[0][0]) > 1 << 24:
+    if min(len(few[0]), len(many[0])) < LEAST_MATCHED or not (_narrow(few[0]) and _narrow(many[0])):
         return None
     zero_ns = many[1][0]  # differences are small against times since 1970, and so is their rounding
     begin, end = int(many[0][0]), int(many[0][-1])
@@ -155,8 +157,7 @@ def _places(
     dense[many[0] - begin] = many[1] - zero_ns
     chosen = np.unique(np.linspace(0, len(few[0]) - 1, PROBES).astype(np.int64))
     probes, probes_ns = few[0][chosen], few[1][chosen] - zero_ns
-    tried = np.arange(begin - int(probes[-1]), end - int(probes[0]) + 1, dtype=np.int64)
-    tried = np.sort(tried[np.argsort(np.abs(tried), kind="stable")[:MOST_PLACES]])
+    tried = _tried(begin - int(probes[-1]), end - int(probes[0]))
     parts = [_compared(dense, begin, probes, probes_ns, each) for each in _portions(tried)]
     shifts, means, spreads, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
     enough = counts >= max(LEAST_MATCHED, COMPARED * int(counts.max(initial=0)))
@@ -164,6 +165,17 @@ def _places(
         return None
     # ``few`` step n met ``many`` step n + shift: of the other's numbers that is the shift with its sign turned.
     return -sign * shifts[enough], sign * means[enough], spreads[enough], counts[enough]
+
+
+def _narrow(numbers: NDArray[np.int64]) -> bool:
+    """Whether numbers in rising order are counted steps: a stray one among them spans more than a training has."""
+    return int(numbers[-1]) - int(numbers[0]) <= WIDEST and -LARGEST <= int(numbers[0]) <= int(numbers[-1]) <= LARGEST
+
+
+def _tried(lowest: int, highest: int) -> NDArray[np.int64]:
+    """The shifts between these that are nearest to equal step numbers, in rising order."""
+    nearest = min(max(lowest, 0), highest)
+    return np.arange(max(lowest, nearest - MOST_PLACES), min(highest, nearest + MOST_PLACES) + 1, dtype=np.int64)
 
 
 def _known(numbers: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

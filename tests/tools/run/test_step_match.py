@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.step_match import TimedSteps, match_by_lengths, match_by_times, shift_by_times
+from tools.run.step_match import (
+    MOST_PLACES,
+    TimedSteps,
+    _tried,
+    match_by_lengths,
+    match_by_times,
+    shift_by_times,
+)
 
 BEGIN_NS = 1_700_000_000 * 10**9
 STEP_NS = 2e8
@@ -90,3 +99,30 @@ def test_step_numbers_follow_from_ends_that_lie_next_to_each_other() -> None:
 def test_steps_of_another_time_have_no_step_in_common(away_s: float) -> None:
     whole = steps(walls(50, 5))
     assert shift_by_times(steps(walls(6, 6), begin_ns=BEGIN_NS + away_s * 1e9), whole, 0.0, 1e6) is None
+
+
+@pytest.mark.parametrize("stray", [400_000_000, 10**11, 2**62, -(2**62)])
+@pytest.mark.parametrize("longer", [5, 100])
+def test_a_stray_step_number_needs_no_memory_for_the_numbers_up_to_it(stray: int, longer: int) -> None:
+    """As a log gives it that has one wrong line: of 400,000,000 steps the places alone would take 3.2 GB."""
+    numbers = np.sort(np.array([0, 1, 2, 3, 4, stray], dtype=np.int64))
+    lengths = walls(len(numbers), 0)
+    log = TimedSteps("log", "unix", numbers, BEGIN_NS + np.cumsum(lengths), lengths / 1e6)
+    other = steps(walls(longer, 1))
+    tracemalloc.start()
+    try:
+        assert match_by_times(other, log) == match_by_times(log, other) == ()
+        assert match_by_lengths(other, log) is match_by_lengths(log, other) is None
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 16 << 20
+
+
+@pytest.mark.parametrize("lowest", [-10, 50_000, 300_000, -500_000, -(10**15), 10**15])
+def test_the_places_nearest_to_equal_numbers_are_tried(lowest: int) -> None:
+    every = np.arange(lowest, lowest + 200_000)
+    nearest = every[np.argsort(np.abs(every), kind="stable")[:MOST_PLACES]]
+    tried = _tried(lowest, lowest + 199_999)
+    assert set(nearest) <= set(tried) <= set(every)
+    assert len(tried) <= 2 * MOST_PLACES + 1
