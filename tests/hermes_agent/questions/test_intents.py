@@ -53,7 +53,11 @@ ASKED = {
         "show the gaps of rank 0"],
     "settings": ["show me the environment", "what python and torch version", "print the settings",
         "NCCL and OMP settings", "which environment variables are set", "omp variables"],
-    "bound": ["cpu or gpu bound?", "why is gpu util low", "is the gpu starved?", "is it compute or memory bound"],
+    "bound": [
+        "cpu or gpu bound?", "why is gpu util low", "is the gpu starved?", "is it compute or memory bound",
+        "why is my GPU only half busy?", "why is the GPU only at 50 %?", "why isn't my GPU fully used?",
+        "why is half of the GPU unused?", "why are my GPUs underutilized?", "my GPU is at 45 % utilization, why?",
+    ],
     "longer_steps": ["why do some steps take 15x longer?", "why are a few steps slower"],
     "operation": ["how much time in convolution?", "conv time", "how slow is softmax"],
     "overview": [

@@ -77,6 +77,21 @@ def test_utilisation_is_the_share_of_the_step_in_which_kernels_run(loader: Discu
     assert value(answer, "device_idle_pct") == pytest.approx(40.16, abs=0.01)
 
 
+@pytest.mark.parametrize("text", ["why is my GPU only half busy?", "why is the device utilisation so low?"])
+def test_why_a_device_is_half_busy_is_answered_by_the_reasons_of_its_idle_time(loader: Discussion, text: str) -> None:
+    """The loader takes 40 of 100 ms: the device is busy for the rest but 0.16 ms."""
+    answer = ask(loader, text)
+    assert answer.intent == "bound"
+    assert answer.text.startswith("The device runs kernels for 59.8 %")
+    reasons = [line for line in answer.text.splitlines() if line.startswith("- ")]
+    assert "waits for its data loader" in reasons[0]
+    assert value(answer, "device_idle_pct", reason="data") == pytest.approx(40.0, abs=0.2)
+
+
+def test_why_device_memory_is_half_used_is_no_question_about_idle_time(loader: Discussion) -> None:
+    assert ask(loader, "why is GPU memory only half used?").intent != "bound"
+
+
 def test_without_a_device_there_is_no_utilisation_and_no_kernel() -> None:
     rank = RankBuilder(0, device=None)
     for step in range(4):
