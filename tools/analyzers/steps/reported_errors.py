@@ -14,6 +14,7 @@ from tools.run.recorded.job_log import JobLog, ReportedError
 from tools.views.profile import Profile
 
 SHOWN = 6  # errors, and ranks of one
+WAITS = ("EI0002", "EI0006", "EI0015")  # HCCL's codes of a rank that waits for others
 WHOSE = {
     "device": " It is an error of the hardware or its driver, not of the program.",
     "program": " It is usually the program's error.",
@@ -26,15 +27,33 @@ WHOSE = {
     from_records="output",
 )
 def device_errors(profile: Profile) -> Check | None:
-    """Xid lines of NVIDIA's driver by device: what each code says, and after which printed step it came."""
+    """Xid lines of NVIDIA's driver by device: what each code says, and after which printed step it came.
+
+    Errors of the hardware or its driver come first, each group in the order of the log.
+    """
     log = profile.run.job_log
     found = [] if log is None else [each for each in log.errors if each.code.startswith("Xid ")]
     if log is None or not found:
         return None
-    first = min(found, key=lambda each: (each.file, each.first_line))
-    said = [_of_device(profile, log, each) for each in sorted(found, key=lambda each: (each.file, each.first_line))]
-    text = "The first was {n0}; later ones may follow from it."
-    return symptom(*said[:SHOWN], *([say(text, names=(first.code,))] if len(found) > 1 else []))
+    inorder = sorted(found, key=lambda each: (each.file, each.first_line))
+    ordered = sorted(inorder, key=lambda each: not _of_hardware(each.code))
+    said = [_of_device(profile, log, each) for each in ordered[:SHOWN]]
+    more = [_and_more(ordered[SHOWN:])] if len(ordered) > SHOWN else []
+    text = "The first was {n0} of {n1}; later ones may follow from it."
+    first = [say(text, names=(inorder[0].code, inorder[0].place))] if len(found) > 1 else []
+    return symptom(*said, *more, *first)
+
+
+def _of_hardware(code: str) -> bool:
+    row: dict[str, Any] | None = table("device_errors").get(code)
+    return row is not None and bool(row["whose"] == "device")
+
+
+def _and_more(rest: list[ReportedError]) -> Sentence:
+    """What is not listed, each code of each device counted once."""
+    lines, hardware = sum(each.count for each in rest), sum(_of_hardware(each.code) for each in rest)
+    what = "error" if len(rest) == 1 else "errors"
+    return say(f"And {len(rest)} more {what} by code and device ({lines} lines), {hardware} of the hardware or driver.")
 
 
 def _of_device(profile: Profile, log: JobLog, each: ReportedError) -> Sentence:
@@ -78,6 +97,8 @@ def _of_code(profile: Profile, log: JobLog, code: str, own: list[ReportedError])
     first = min(own, key=lambda each: (each.file, each.first_line))
     text = f"HCCL reports {{n0}} in {{0}}{_after(log, first)}{_known(code)[0]}."
     ranks = sorted({rank for each in own for rank in each.remote})
+    if code not in WAITS:
+        return say(text, count, names=(code,))
     if not ranks:
         return say(
             f"{text} Its lines name no rank: the one whose log holds no such error is the first to look at.",

@@ -58,7 +58,7 @@ def read_job_log(path: Readable, file: int = 0, pattern: str = "") -> FileRead:
         lines.shortened
     )
     log, said = log_of(collector, getattr(path, "name", str(path)))
-    return FileRead(log, lines.lines, _ranks(log), (*notes, *said), bool(notes))
+    return FileRead(log, lines.lines, _ranks(log), (*notes, *said), bool(notes or collector.messages.errors.left_out))
 
 
 def _whole_or_first(expansion: Expansion, notes: list[str]) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
     )
-    return (log if _holds(log) else None), notes
+    return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
 
 def _holds(log: JobLog) -> bool:

@@ -29,6 +29,7 @@ class ReportedErrors:
 
     file: int
     found: dict[tuple[str, str, tuple[int, ...]], ReportedError] = field(default_factory=dict)
+    left_out: int = 0  # lines with further errors than the first ``MOST_ERRORS``
 
     def take(self, line: int, text: str) -> bool:
         """Whether the line reports an error."""
@@ -56,3 +57,13 @@ class ReportedErrors:
             self.found[key] = replace(known, count=known.count + 1, last_line=line)
         elif len(self.found) < MOST_ERRORS:
             self.found[key] = ReportedError(code, place, remote, 1, line, line, self.file)
+        else:
+            self.left_out += 1
+
+    @property
+    def notes(self) -> list[str]:
+        """What was not counted."""
+        if not self.left_out:
+            return []
+        what = f"the first {MOST_ERRORS:,} errors by code, device and rank are counted"
+        return [f"{what}; {self.left_out:,} lines with further ones are not"]

@@ -11,6 +11,7 @@ from tools.analyzers.registry import check_of
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import ReportedError
+from tools.sources.job_log.reported_errors import MOST_ERRORS
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
 from tools.views.profile import Profile
@@ -53,7 +54,7 @@ def test_xid_lines_are_counted_by_code_and_device_in_a_kernels_log_alone(tmp_pat
     assert "no longer reachable" in first
     assert "hardware" in first
     assert "usually the program's" in second
-    assert which.endswith("('Xid 79',)")
+    assert which.endswith("('Xid 79', '0000:3b:00')")
 
 
 def test_the_step_before_an_error_is_named(tmp_path: Path) -> None:
@@ -87,6 +88,43 @@ def test_hccl_names_the_rank_that_did_not_arrive(tmp_path: Path, line: str, code
     texts = " ".join(said(profile, "communication.hccl_errors"))
     named = ", ".join(map(str, ranks))
     assert (f"{named} of the communicator did not arrive" in texts) == bool(ranks)
+
+
+@pytest.mark.parametrize("code", ["EI0001", "EI0004", "EI0005", "EI0009"])
+def test_an_error_that_is_no_wait_says_nothing_of_ranks_that_did_not_arrive(tmp_path: Path, code: str) -> None:
+    line = "{code}: [PID: 7] A parameter is not valid. Reason: it differs from that of remote rank [4]"
+    (text,) = said(profile_of(tmp_path, line.format(code=code)), "communication.hccl_errors")
+    assert "did not arrive" not in text
+    assert "first to look at" not in text
+    unnamed = profile_of(tmp_path, f"{code}: [PID: 7] Something is not valid.")
+    assert "first to look at" not in said(unnamed, "communication.hccl_errors")[0]
+
+
+@pytest.mark.parametrize("code", ["EI0002", "EI0006", "EI0015"])
+def test_of_a_wait_without_a_rank_the_log_without_the_error_is_to_be_looked_at(tmp_path: Path, code: str) -> None:
+    profile = profile_of(tmp_path, f"{code}: [PID: 7] A time-out. Reason: unknown.")
+    assert "first to look at" in said(profile, "communication.hccl_errors")[0]
+
+
+def test_errors_of_the_device_are_listed_first_and_those_that_are_not_listed_are_counted(tmp_path: Path) -> None:
+    """Of 9 errors 7 are of programs (Xid 31, two lines each) and come before the two of the hardware in the log."""
+    program = [XID.format(at=at, bus=f"{at:02x}", code=31) for at in range(7) for _ in range(2)]
+    hardware = [XID.format(at=9, bus="86", code=79), XID.format(at=9, bus="87", code=48)]
+    *listed, more, first = said(profile_of(tmp_path, *program, *hardware), "computation.device_errors")
+    assert [each.partition("('")[2].partition("'")[0] for each in listed] == ["Xid 79", "Xid 48"] + ["Xid 31"] * 4
+    assert "And 3 more errors by code and device (6 lines), 0 of the hardware" in more
+    assert "('Xid 31', '0000:00:00')" in first
+
+
+def test_errors_beyond_the_limit_are_noted(tmp_path: Path) -> None:
+    lines = [XID.format(at=1, bus=f"{at:04x}", code=79) for at in range(MOST_ERRORS + 3)]
+    profile = profile_of(tmp_path, *lines, lines[0])
+    assert sum(each.count for each in errors(profile)) == MOST_ERRORS + 1
+    (source,) = profile.run.sources
+    assert source.status == "partial"
+    assert "first 4,096 errors" in source.note
+    assert "3 lines with further ones are not" in source.note
+    assert "And 4090 more errors" in said(profile, "computation.device_errors")[-2]
 
 
 def test_words_about_errors_are_no_errors(tmp_path: Path) -> None:
