@@ -94,6 +94,7 @@ class Outcome:
     verdict: str = ""
     cause: str = ""
     figures: int = 0  # facts that agree
+    otherwise: tuple[str, ...] = ()  # figures that agree with ours, where the author defines the fact otherwise
     faults: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
@@ -120,15 +121,19 @@ def judged(folder: Path, entry: Entry, asked: Held) -> Outcome:
         return Outcome(entry.path, verdict="refused", faults=wrong, seconds=time.perf_counter() - begun)
     formats = tuple(dict.fromkeys(each.format for each in found.run.sources if each.status != "excluded"))
     facts = {name: value for name, value in entry.facts.items() if name in asked.facts and name not in own.skip}
-    facts |= {name: value for name, value in own.defined_otherwise.items() if name in facts}
-    off = list(_figures(path, facts, asked.facts) if facts else ())
+    stated = {name: value for name, value in facts.items() if name not in own.defined_otherwise}
+    ours = {name: value for name, value in own.defined_otherwise.items() if name in facts}
+    off = list(_figures(path, stated, asked.facts) if stated else ())
+    off_ours = list(_figures(path, ours, asked.facts) if ours else ())
+    differing = {each.partition(" ")[0].rstrip(":") for each in off_ours}
     return Outcome(
         path=entry.path,
         formats=formats,
         verdict=found.verdict,
         cause=_first(found),
-        figures=len(facts) - len(off),
-        faults=(*_reader(formats, own), *_label(found, entry.label, own), *off),
+        figures=len(stated) - len(off),
+        otherwise=tuple(f"{name} {ours[name]}, stated {facts[name]}" for name in ours if name not in differing),
+        faults=(*_reader(formats, own), *_label(found, entry.label, own), *off, *off_ours),
         seconds=time.perf_counter() - begun,
     )
 
@@ -191,11 +196,11 @@ def main(patterns: Sequence[str]) -> int:
         return 2
     entries = [each for each in manifest(folder) if not patterns or any(fnmatchcase(each.path, p) for p in patterns)]
     rows = [judged(folder, each, asked) for each in entries]
-    head = ("file", "read as", "verdict", "first cause", "figures", "s", "differs")
+    head = ("file", "read as", "verdict", "first cause", "figures", "defined otherwise", "s", "differs")
     cells = [
         (
-            *(row.path, ", ".join(row.formats), row.verdict, row.cause, row.figures, f"{row.seconds:.1f}"),
-            "; ".join(row.faults),
+            *(row.path, ", ".join(row.formats), row.verdict, row.cause, row.figures),
+            *("; ".join(row.otherwise), f"{row.seconds:.1f}", "; ".join(row.faults)),
         )
         for row in rows
     ]

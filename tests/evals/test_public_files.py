@@ -30,6 +30,20 @@ def test_an_entry_with_another_label_reader_and_figure_is_reported() -> None:
     assert found.figures == 0
 
 
+def test_a_fact_that_is_defined_otherwise_is_listed_apart_from_those_that_agree() -> None:
+    """The second figure of our own is a wrong one: it differs, and is not listed as defined otherwise."""
+    run = demo_run()
+    asked = held()
+    given = Entry(path=run.name, facts={"compute_ms": 1.0, "memcpy_ms": 7.0})
+    first = judged(run.parent, given, asked)
+    measured = float(next(each for each in first.faults if each.startswith("compute_ms")).split()[1].rstrip(","))
+    own = HeldFile(defined_otherwise={"compute_ms": round(measured, 2), "memcpy_ms": 8.0})
+    found = judged(run.parent, given, asked.model_copy(update={"files": {run.name: own}}))
+    assert found.figures == 0
+    assert found.otherwise == (f"compute_ms {round(measured, 2)}, stated 1.0",)
+    assert [each.partition(" ")[0] for each in found.faults if "_ms" in each] == ["memcpy_ms"]
+
+
 @pytest.mark.parametrize(
     "path", ["straggler_analysis/trace-ST.parquet", "logs/megatron_gpt2_206B_tp4_pp64.out", "nsys/healthy_1pct.sqlite"]
 )

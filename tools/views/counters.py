@@ -17,7 +17,7 @@ from tools.views.profile import Profile
 
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
-SAME = ("device_memory_total_bytes", "device_clock_max_mhz")  # of devices of one model
+SAME = ("device_memory_total_bytes", "device_memory_usable_bytes", "device_clock_max_mhz")  # of devices of one model
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +125,18 @@ class CounterView:
 
 
 def _add_total(values: pd.DataFrame) -> None:
-    """The memory of devices whose samples give its parts alone, as the counters that DCGM exporter has by default."""
-    total, used, free, reserved = (f"device_memory_{each}_bytes" for each in ("total", "used", "free", "reserved"))
-    if used in values and free in values:
-        parts = values[used] + values[free] + (values[reserved].fillna(0.0) if reserved in values else 0.0)
-        values[total] = values[total].fillna(parts) if total in values else parts
+    """The memory of devices whose samples give its parts alone, as the counters that DCGM exporter has by default.
+
+    Readings without the reserved part say how much can be used: their total stays unknown.
+    """
+    parts = ("total", "usable", "used", "free", "reserved")
+    total, usable, used, free, reserved = (f"device_memory_{each}_bytes" for each in parts)
+    if used not in values or free not in values:
+        return
+    both, unknown = values[used] + values[free], pd.Series(np.nan, values.index)
+    whole = both + values.get(reserved, unknown)
+    values[total] = values.get(total, unknown).fillna(whole)
+    values[usable] = both.where(values[total].isna())
 
 
 def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:

@@ -23,6 +23,7 @@ BUSY_NEEDED = (
 )
 NO_LOAD = "no device is under load in any reading: the samples are not of the running training"
 SHOWN = 8
+WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
@@ -381,10 +382,11 @@ def device_memory(profile: Profile) -> Check | None:
     devices = _devices(profile)
     full: list[tuple[float, Sentence]] = []
     for name, device in devices.items():
-        if device.has("device_memory_used_bytes") and device.has("device_memory_total_bytes"):
-            used, whole = (_gib(profile, name, f"device_memory_{each}_bytes") for each in ("used", "total"))
+        of = next((each for each in WHOLE if device.has(f"device_memory_{each}_bytes")), None)
+        if of is not None and device.has("device_memory_used_bytes"):
+            used, whole = (_gib(profile, name, f"device_memory_{each}_bytes") for each in ("used", of))
             share = 100.0 * used.value / max(whole.value, 1e-9)
-            full.append((share, say(f"Device {name} holds {{0}} of {{1}} at most.", used, whole)))
+            full.append((share, say(f"Device {name} holds {{0}} of {{1}} at most{WHOLE[of]}.", used, whole)))
     shared = [each for name in devices if (each := _shared(profile, name)) is not None]
     if not full and not shared:
         return None

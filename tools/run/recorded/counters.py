@@ -36,6 +36,7 @@ COUNTERS: Mapping[str, Counter] = {
     "device_memory_used_bytes": Counter("bytes", "device memory in use"),
     "device_memory_total_bytes": Counter("bytes", "device memory"),
     "device_memory_free_bytes": Counter("bytes", "device memory that is free"),
+    "device_memory_usable_bytes": Counter("bytes", "device memory in use and free, without what the driver keeps"),
     "device_memory_reserved_bytes": Counter("bytes", "device memory that the driver keeps for itself"),
     "device_process_memory_bytes": Counter("bytes", "device memory of one process"),  # part: its id and name
     "device_process_busy_pct": Counter("%", "time in which kernels of one process ran"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evals.fuzz.tracker_files import range_export
 from tools.analyzers.registry import check_of
-from tools.errors import InputError
+from tools.errors import InputError, UsageError
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.model import Run
@@ -143,6 +143,18 @@ def test_the_exporters_default_counters_give_the_memory_of_a_device_and_no_blank
     assert values(run, "pcie_received_bytes_per_s", 0) == []
     total = measure(Profile(run), "device_counter_gib", counter="device_memory_total_bytes", device="0")
     assert total.value == pytest.approx(81000 / 1024)  # 40,000 + 40,500 + 500 MiB
+
+
+def test_without_the_reserved_part_the_total_of_a_devices_memory_is_unknown(tmp_path: Path) -> None:
+    lines = [line for line in DEFAULT_COUNTERS.splitlines(keepends=True) if "FB_RESERVED" not in line]
+    profile = Profile(run_of(tmp_path, "".join(lines).encode(), "metrics.txt"))
+    with pytest.raises(UsageError):
+        measure(profile, "device_counter_gib", counter="device_memory_total_bytes", device="0")
+    check = check_of(profile, "memory.device_samples")
+    assert check is not None
+    (said,) = check.support
+    assert "without what the driver keeps" in said.template
+    assert [fact.value for fact in said.facts] == pytest.approx([40500 / 1024, 80500 / 1024])
 
 
 SMALL = range_export()
