@@ -38,6 +38,7 @@ class Limits:
     metadata_bytes: int = 64 * MIB  # everything in the file that is not an event
     event_bytes: int = 8 * MIB  # one event; what is damaged is searched for events in some ten times as much memory
     events: int = 10_000_000  # of one Nsight export: with more its middle is read (docs/nsys.md)
+    export_rows: int = 20_000_000  # of one Nsight export, some 350 bytes each; the size of a window is an estimate
     span_days: int = 7  # no profiler window is longer: events further from the rest carry a damaged time
     files: int = 65_536  # trace files taken from one folder; few are in memory at once
     cache_bytes: int = 4 * GIB  # the oldest cached runs are removed beyond this

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ HEADER_BYTES = 100
 STEPS = 100_000  # of SQLite's machine between two looks at the clock
 AT_ONCE = 65_536  # rows
 INTERRUPTED = "interrupted"  # what SQLite reports where the clock stops it
+ROW_NUMBER = "rowid"
 ABSENT = -(2**62)  # stands for a number that is not there
 
 
@@ -82,16 +84,30 @@ class Database:
                 f"SELECT {', '.join(wanted)} FROM {_quoted(table)}" + (f" WHERE {where}" if where else "")
             )
 
-    def row_count(self, table: str) -> int:
-        """About how many rows a table has, from its first and last row number, without reading it; 0 without one."""
-        first, last = self._end_row(table, "MIN"), self._end_row(table, "MAX")
-        return 0 if first is None or last is None else last - first + 1
+    def most_rows(self, table: str) -> int:
+        """A number of rows that a table does not exceed, from its row numbers: it is read only where it has none."""
+        if table not in self.columns:
+            return 0
+        if not self._numbered(table):
+            return self.row_count(table)
+        first, last = self._end_rows(table)
+        return last - first + 1
 
-    def spaced(self, table: str, column: str, count: int) -> list[int]:
-        """The whole numbers of a column in up to ``count`` rows at equal distances."""
-        first, last = self._end_row(table, "MIN"), self._end_row(table, "MAX")
-        if first is None or last is None or not self.has(table, column):
+    def row_count(self, table: str, where: str = "") -> int:
+        """How many rows a table has, of those for which a condition holds; the table is read for it."""
+        if table not in self.columns:
+            return 0
+        (count,) = self.aggregates(table, "COUNT(*)", where=where)
+        return count if isinstance(count, int) else 0
+
+    def spaced(self, table: str, column: str, count: int, rows: int) -> list[int]:
+        """The whole numbers of a column in about ``count`` of a table's ``rows`` rows, at equal distances."""
+        if not self.has(table, column):
             return []
+        if not self._numbered(table) or self.most_rows(table) != rows:  # row numbers are no places
+            each_row = chain.from_iterable(self.pieces(table, [column]))
+            return [value for (value,) in islice(each_row, 0, None, max(rows // count, 1)) if value != ABSENT]
+        first, last = self._end_rows(table)
         query = f"SELECT {_quoted(column)} FROM {_quoted(table)} WHERE rowid >= {{}} LIMIT 1"
         places = sorted({first + (last - first) * at // max(count - 1, 1) for at in range(count)})
         found = (row[0] for place in places for row in self._rows(query.format(place)))
@@ -119,11 +135,23 @@ class Database:
         rows = self._rows(f"SELECT DISTINCT {name} FROM {_quoted(table)} LIMIT {most}")
         return sorted(row[0] for row in rows if isinstance(row[0], int))
 
-    def _end_row(self, table: str, which: str) -> int | None:
-        if table not in self.columns:
-            return None
-        row = self._rows(f"SELECT {which}(rowid) FROM {_quoted(table)}")[0][0]
-        return row if isinstance(row, int) else None
+    def _numbered(self, table: str) -> bool:
+        """Whether its rows have numbers; a table WITHOUT ROWID has none, a column of that name hides them."""
+        if ROW_NUMBER in (name.lower() for name in self.columns[table]):
+            return False
+        try:
+            self._connection.execute(f"SELECT {ROW_NUMBER} FROM {_quoted(table)} LIMIT 0")
+        except sqlite3.OperationalError as error:
+            if str(error) == f"no such column: {ROW_NUMBER}":
+                return False
+            raise _unreadable(self.path, error) from error
+        return True
+
+    def _end_rows(self, table: str) -> tuple[int, int]:
+        """The first and the last row number; 0 and -1 of an empty table."""
+        ends = (self.aggregates(table, f"{which}({ROW_NUMBER})")[0] for which in ("MIN", "MAX"))  # each alone is fast
+        first, last = (each if isinstance(each, int) else None for each in ends)
+        return (0, -1) if first is None or last is None else (first, last)
 
     def _columns(self, table: str) -> tuple[str, ...]:
         return tuple(str(row[1]) for row in self._rows(f"PRAGMA table_info({_quoted(table)})"))

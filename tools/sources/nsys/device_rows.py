@@ -17,6 +17,7 @@ from tools.sources.nsys.rank_rows import RankRows, process_of
 from tools.sources.nsys.recognise import KERNELS
 from tools.sources.nsys.session import Strings
 from tools.sources.nsys.window import Window
+from tools.sources.options import Limits
 from tools.sources.sqlite_file import ABSENT, Database
 
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
@@ -27,7 +28,7 @@ WORK = (KERNELS, GRAPHS, COPIES, FILLS)
 COMMON = ["start", "end", "deviceId", "streamId", "correlationId", "globalPid", "contextId"]
 NEEDED = ("start", "end", "deviceId", "streamId")
 MOST_PROCESSES = 1024
-MOST_EVENTS = 20_000_000  # some 350 bytes of memory each; the size of a window is an estimate
+FEWER = "record fewer steps, with nsys profile --delay and --duration"
 LARGEST_GRID = 2.0**62
 NO_PROCESS = process_of(np.array([ABSENT])).item()
 
@@ -42,7 +43,8 @@ class Ranks:
     by_process: dict[int, RankRows] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     read: int = 0  # rows of all tables
-    most: int = MOST_EVENTS
+    left_out: dict[str, int] = field(default_factory=dict)  # rows of optional tables that memory would not hold
+    most: int = Limits().export_rows
     window: Window | None = None  # None: all of the recording is read
 
     @property
@@ -54,14 +56,21 @@ class Ranks:
         """Note that rows were read; InputError where memory would not hold them all."""
         self.read += rows
         if self.read > self.most:
-            raise InputError(
-                f"the export holds more than {self.most} events (reached in {table}); record fewer steps, "
-                "with nsys profile --delay and --duration"
-            )
+            raise InputError(f"the export holds more than {self.most} events (reached in {table}); {FEWER}")
 
     def holds(self, rows: int) -> bool:
         """Whether so many more rows may be read."""
         return self.read + rows <= self.most
+
+    def admits(self, database: Database, table: str, where: str = "") -> bool:
+        """Whether the rows of a table that a run can do without may be read too; else they are noted as left out."""
+        if self.holds(database.most_rows(table)):
+            return True
+        rows = database.row_count(table, where)
+        if self.holds(rows):
+            return True
+        self.left_out[table] = rows
+        return False
 
     @property
     def unnamed(self) -> bool:

@@ -22,8 +22,8 @@ UNKNOWN = -1
 
 
 def read_memory(database: Database, ranks: Ranks) -> int:
-    """Add the marks to the ranks; returns how many there are. An export without them says nothing of memory."""
-    if not database.has(USAGE, *COLUMNS, "memKind"):
+    """Add the marks to the ranks; returns how many there are. Without them, or with too many, memory is unknown."""
+    if not database.has(USAGE, *COLUMNS, "memKind") or not ranks.admits(database, USAGE, ON_DEVICE):
         return 0
     parts: defaultdict[int, list[dict[str, Numbers]]] = defaultdict(list)
     for piece in pieces(database, USAGE, COLUMNS, where=ON_DEVICE):

@@ -13,7 +13,7 @@ from tools.errors import InputError
 from tools.sources.decompress import GZIP_MAGIC, Expansion, Readable
 from tools.sources.formats import Heard
 from tools.sources.kineto.table import assemble
-from tools.sources.nsys.device_rows import GRAPHS, SYNCS, WORK, Ranks, read_device_work
+from tools.sources.nsys.device_rows import FEWER, GRAPHS, SYNCS, WORK, Ranks, read_device_work
 from tools.sources.nsys.gpu_metrics import read_gpu_metrics
 from tools.sources.nsys.host_rows import HostCounts, read_host_events
 from tools.sources.nsys.memory_rows import read_memory
@@ -73,7 +73,7 @@ def _read(
     if not is_export(database):
         raise InputError(f"{path}: is SQLite but no Nsight Systems export: it lacks the tables of one")
     window = steady_window(database, (*WORK, SYNCS, CALLS, RANGES), options.limits.events)
-    strings, ranks = Strings(database), Ranks(window=window)
+    strings, ranks = Strings(database), Ranks(window=window, most=options.limits.export_rows)
     read_device_work(database, strings, ranks)
     if not any(ranks.counts.values()):
         raise InputError(f"{path}: holds no device work: no kernel, copy or fill was recorded; {ADVICE}")
@@ -98,7 +98,7 @@ def _read(
             origin_ns=assembled.origin_ns + (session.origin_unix_ns or 0),
             epoch=session.origin_unix_ns is not None,
             metadata=TraceMetadata(devices=devices, plain=session.facts, host=session.host),
-            status="partial" if ranks.counts.get(GRAPHS) or ranks.window else "complete",
+            status="partial" if ranks.counts.get(GRAPHS) or ranks.window or ranks.left_out else "complete",
             note="; ".join(text for text in ("" if traces else note, _left_out(assembled.excluded)) if text),
             bytes=size,
             events=rows.columns.seen,
@@ -153,6 +153,9 @@ def _note(session: Session, ranks: Ranks, counts: HostCounts) -> list[str]:
         )
     if counts.dropped:
         found.append(f"{counts.dropped} calls of the operating system were left out: the export is too large")
+    for table, rows in sorted(ranks.left_out.items()):
+        limit = f"with them the export holds more than {ranks.most:,}"
+        found.append(f"the {rows:,} events of {table} were left out: {limit}; {FEWER}")
     if counts.elsewhere:
         found.append(f"{counts.elsewhere} events of processes without device work were left out")
     return found

@@ -19,7 +19,8 @@ MOST_THREADS = 1024  # that call CUDA
 def read_off_cpu(database: Database, ranks: Ranks) -> int:
     """Add an event for each such time, from when a thread leaves its processor to when it gets one; returns how many.
 
-    Times that begin before the recording or end after it are left out. An export without the table says nothing of it.
+    Times that begin before the recording or end after it are left out. An export without the table says nothing of it,
+    and neither does one with more of these rows than memory holds.
     """
     if not database.has(SCHEDULED, *COLUMNS):
         return 0
@@ -28,7 +29,7 @@ def read_off_cpu(database: Database, ranks: Ranks) -> int:
         return 0
     chosen = f"globalTid IN ({', '.join(map(str, threads))})"
     where = chosen if not ranks.where else f"{chosen} AND {ranks.where}"
-    parts = [piece for piece in pieces(database, SCHEDULED, COLUMNS, where=where)]
+    parts = list(pieces(database, SCHEDULED, COLUMNS, where=where)) if ranks.admits(database, SCHEDULED, where) else []
     if not parts:
         return 0
     start, running, thread = (np.concatenate([piece[name] for piece in parts]) for name in COLUMNS)

@@ -24,7 +24,7 @@ class Window:
     end_ns: int
     first_ns: int  # of the whole recording
     last_ns: int
-    events: int  # of the whole recording, from row numbers
+    events: int  # of the whole recording
     most: int  # are read at once
 
     @property
@@ -50,13 +50,19 @@ class Window:
 def steady_window(database: Database, tables: Sequence[str], most: int) -> Window | None:
     """The middle of the recording with about ``most`` events of these tables; None where it holds no more.
 
-    Start-up and end lie outside of it. Times come from rows at equal distances, so no table is read for it.
+    Start-up and end lie outside of it. Times come from rows at equal distances. Rows are counted only where their
+    numbers allow for more than ``most`` of them.
     """
+    if sum(map(database.most_rows, tables)) <= most:
+        return None
     counts = {table: count for table in tables if (count := database.row_count(table))}
     total = sum(counts.values())
     if total <= most:
         return None
-    starts = {table: np.array(database.spaced(table, "start", SAMPLES), dtype=np.int64) for table in counts}
+    starts = {
+        table: np.array(database.spaced(table, "start", SAMPLES, count), dtype=np.int64)
+        for table, count in counts.items()
+    }
     known = {table: each for table, each in starts.items() if len(each)}
     if not known:
         return None

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.sources.nsys.export import US, Export, process
+from tests.tools.sources.nsys.export import CALL, KERNEL, RANGE, US, Export, process
 from tools.analyzers.registry import all_checks
 from tools.errors import UsageError
 from tools.metrics.registry import measure
 from tools.run.kinds import OFF_CPU
+from tools.run.model import Run
 from tools.sources.load import load_run
-from tools.sources.options import LoadOptions
+from tools.sources.options import Limits, LoadOptions
 from tools.views.profile import Profile
 
 STEPS = 6
@@ -77,6 +78,39 @@ def test_only_whole_times_of_threads_that_call_cuda_are_kept(tmp_path: Path) -> 
     events = profiled(tmp_path, export).rank(0).events.frame
     off = events[(events["name"] == OFF_CPU).to_numpy()]
     assert [tuple(each) for each in (off[["start_ns", "end_ns"]] // US).to_numpy()] == [(300, 400)]
+
+
+def limited(path: Path, export: Export, most: int) -> Run:
+    """The export, read with room for so many rows."""
+    return load_run([export.write(path)], LoadOptions(workers=1, limits=Limits(export_rows=most)))
+
+
+def test_more_scheduler_events_than_memory_holds_are_left_out_with_a_note_and_the_rest_is_read(tmp_path: Path) -> None:
+    export = pausing()
+    needed = sum(len(export.rows[table]) for table in (KERNEL, CALL, RANGE))
+    for step in range(STEPS):
+        export.off_cpu(500, 10_000 * step + 2_000, 10_000 * step + 6_000)
+    export.add("SCHED_EVENTS", start=100 * US, cpu=0, isSchedIn=0, globalTid=process(500) + 777)  # calls no CUDA
+    whole = limited(tmp_path / "whole.sqlite", export, needed + 2 * STEPS)
+    part = limited(tmp_path / "part.sqlite", export, needed + 2 * STEPS - 1)
+    assert [run.sources[0].status for run in (whole, part)] == ["complete", "partial"]
+    assert f"the {2 * STEPS} events of SCHED_EVENTS were left out" in part.sources[0].note
+    off = [int((run.ranks[0].events.frame["name"] == OFF_CPU).sum()) for run in (whole, part)]
+    assert off == [STEPS, 0]
+    assert len(part.ranks[0].events.frame) == len(whole.ranks[0].events.frame) - STEPS
+    with pytest.raises(UsageError, match="--cpuctxsw"):
+        measure(Profile(part), "host_pause_off_cpu_pct", rank=0)
+
+
+def test_more_allocations_than_memory_holds_are_left_out_with_a_note(tmp_path: Path) -> None:
+    export = pausing()
+    needed = sum(len(export.rows[table]) for table in (KERNEL, CALL, RANGE))
+    for at in range(5):
+        export.memory(500, 0, 100 * at, 1 << 20)
+    (whole,) = limited(tmp_path / "whole.sqlite", export, needed + 5).sources
+    (part,) = limited(tmp_path / "part.sqlite", export, needed + 4).sources
+    assert "left out" not in whole.note
+    assert "the 5 events of CUDA_GPU_MEMORY_USAGE_EVENTS were left out" in part.note
 
 
 def test_threads_off_their_processor_in_a_real_export(traces: Path) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.tools.sources.nsys.export import CALL, COPY, KERNEL, RANGE, US, training
+from tests.tools.sources.nsys.export import TABLES as DECLARED
 from tools.run.events import EventKind
 from tools.run.model import Run
 from tools.sources.load import load_run
@@ -103,3 +107,55 @@ def test_ranges_that_begin_or_end_outside_of_the_window_are_left_out(export: Pat
     lengths = (marks["end_ns"] - marks["start_ns"]).to_numpy()
     assert np.array_equal(lengths, np.full(len(lengths), 1000 * US))
     assert len(marks) == 50 - 2
+
+
+def changed(export: Path, path: Path, *commands: str) -> Path:
+    """A copy of the export with its tables changed."""
+    shutil.copy(export, path)
+    with closing(sqlite3.connect(path)) as connection:
+        for command in commands:
+            connection.execute(command)
+        connection.commit()
+    return path
+
+
+def without_row_numbers(table: str) -> list[str]:
+    """Commands that put a table's rows into one WITHOUT ROWID."""
+    made = f"CREATE TABLE made (number INTEGER PRIMARY KEY, {DECLARED[table]}) WITHOUT ROWID"
+    return [
+        made,
+        f'INSERT INTO made SELECT rowid, * FROM "{table}"',
+        f'DROP TABLE "{table}"',
+        f'ALTER TABLE made RENAME TO "{table}"',
+    ]
+
+
+def test_missing_row_numbers_are_no_events(tmp_path: Path, export: Path) -> None:
+    """With numbers 100,000 apart there are as many rows as before: all are read where they fit, else counted."""
+    spread = [f'UPDATE "{table}" SET rowid = -100000 * rowid' for table in (KERNEL, CALL, COPY, RANGE)]
+    path = changed(export, tmp_path / "spread.sqlite", *spread)
+    (source,) = read(path, WHOLE).sources
+    assert (source.status, source.events) == ("complete", read(export, WHOLE).sources[0].events)
+    assert f"holds {WHOLE:,} events, and {WHOLE // 4:,} are read" in read(path, WHOLE // 4).sources[0].note
+
+
+def test_the_window_is_the_same_where_row_numbers_are_no_places(tmp_path: Path, export: Path) -> None:
+    """Numbers that leave a gap of a million in the middle of the recording, and tables without numbers."""
+    gap = [f'UPDATE "{table}" SET rowid = rowid + 1000000 WHERE "start" > 150000000' for table in (KERNEL, CALL, RANGE)]
+    bare = [each for table in (KERNEL, CALL) for each in without_row_numbers(table)]
+    found = []
+    for path in (export, changed(export, tmp_path / "gap.sqlite", *gap), changed(export, tmp_path / "b.sqlite", *bare)):
+        with open_database(path) as database:
+            window = steady_window(database, TABLES, WHOLE // 4)
+        assert window is not None
+        assert window.events == WHOLE
+        found.append((window.start_ns, window.end_ns))
+    assert found[1:] == [pytest.approx(found[0], rel=0.01)] * 2
+
+
+def test_a_table_without_row_numbers_is_read_as_one_with_them(tmp_path: Path, export: Path) -> None:
+    path = changed(export, tmp_path / "bare.sqlite", *without_row_numbers(KERNEL))
+    runs = [read(each, WHOLE) for each in (export, path)]
+    assert [run.sources[0].status for run in runs] == ["complete"] * 2
+    frames = [run.ranks[0].events.of_kind(EventKind.KERNEL)["start_ns"].tolist() for run in runs]
+    assert frames[0] == frames[1]
