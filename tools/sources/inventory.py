@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.sources.decompress import PACKED, plain_or_packed, unpacked_name
+from tools.sources.decompress import PACKED, beginning, plain_or_packed, unpacked_name
 from tools.sources.formats import FolderFiles, RecordFormat
 from tools.sources.monitor.source import CAPTURE
 from tools.sources.options import Limits
@@ -26,6 +26,8 @@ LOG_FOLDERS = re.compile(
     r"(?:logs?|output|outputs|slurm|attempt_\d{1,4}|\d{1,6})\Z", re.I
 )  # torchrun: attempt_0/3/stdout.log
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
+TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[\s*\{')
+LOOKED_AT = 1 << 20  # bytes: Kineto writes properties of devices and the job before the events
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
     r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl(\.gz)?$|.*\.(md|txt|log|out)$"
@@ -118,11 +120,21 @@ def _holds(path: Path, wanted: RecordFormat) -> bool:
 
 
 def _named(path: Path, formats: Sequence[RecordFormat]) -> bool:
-    """Whether a file given by its path bears the name of records of a run folder, where it is then read."""
-    return any(
+    """Whether a file given by its path bears the name of records of a run folder, where it is then read, and is no
+    trace that somebody named so."""
+    return not (is_trace_file(path.name) and _holds_trace(path)) and any(
         each.recognises is None and not each.folder and each.names.match(unpacked_name(path)) is not None
         for each in formats
     )
+
+
+def _holds_trace(path: Path) -> bool:
+    """Whether the file begins as a trace with a list of events does, whatever its name."""
+    try:
+        data = beginning(path, LOOKED_AT).data
+    except OSError:  # said where it is read
+        return False
+    return TRACE_EVENTS.search(data) is not None
 
 
 def _recognised(path: Path, formats: Sequence[RecordFormat]) -> tuple[RecordFormat, ...]:

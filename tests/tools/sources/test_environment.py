@@ -89,3 +89,9 @@ def test_an_environment_of_any_bytes_is_left_out_with_a_note(tmp_path: Path, con
     run = load_run([tmp_path])
     assert any("env.json was left out" in note for note in run.notes)
     assert len(run.ranks[0].events) == 2
+
+
+def test_a_trace_that_is_named_as_an_environment_and_given_by_its_path_is_read_as_a_trace(tmp_path: Path) -> None:
+    path = traced(tmp_path) / "rank0.json"
+    run = load_run([path.rename(tmp_path / "env.json")])
+    assert [len(each.steps) for each in run.ranks] == [1]
