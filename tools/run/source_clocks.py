@@ -15,6 +15,7 @@ from tools.run.recorded.step_times import printed_by
 from tools.run.source_clock import SourceClock, clock_of, step_shift
 from tools.run.step_match import (
     LARGEST_RESIDUAL_NS,
+    LEAST_LENGTHS,
     SECOND_NS,
     SMALLEST_NS,
     StepMatch,
@@ -27,6 +28,7 @@ from tools.run.step_match import (
 ZONE_NS = 900e9  # zones differ by quarters of an hour
 SKEW_NS = 2e9  # clocks of one job that a time service keeps, and a line that is printed some time after its step
 NS_PER_MS = 1e6
+NEAR_FIRST = 10  # steps: a first line so near to the first step is of a training that began with it
 LEAST_READINGS = 3  # within the training: fewer show no usual reading
 TRACES, MONITOR, STEP_LOG = "the traces", "the monitor", "the step log"
 
@@ -120,7 +122,8 @@ def _training_span(run: Run, steps: TimedSteps) -> Span | None:
 
 def _whole(steps: TimedSteps) -> Span:
     begins = steps.end_ns - np.nan_to_num(steps.wall_ms) * NS_PER_MS
-    return float(np.nanmin(begins)), float(np.nanmax(steps.end_ns))
+    begin_ns = float(np.nanmin(begins)) if steps.begin_ns is None else steps.begin_ns
+    return begin_ns, float(np.nanmax(steps.end_ns))
 
 
 def _reference(steps: TimedSteps) -> SourceClock:
@@ -141,7 +144,24 @@ def _timed_sources(run: Run) -> Iterator[TimedSteps]:
     if run.job_log is not None and len(own := _of_rank(run.job_log.steps, rank)):
         clock = run.job_log.clock
         single = own.assign(wall_ms=own["wall_ms"].where(own["span"] == 1))
-        yield _steps(printed_by(run), clock, single, own["written_ns"] * (np.nan if clock == "none" else 1.0))
+        printed = _steps(printed_by(run), clock, single, own["written_ns"] * (np.nan if clock == "none" else 1.0))
+        yield replace(printed, begin_ns=_printed_begin_ns(own))
+
+
+def _printed_begin_ns(steps: pd.DataFrame) -> float:
+    """The begin of the first step of the training, on the clock of the lines; minus infinity where the lines begin
+    later, as those of a part of the output or of a training that goes on do."""
+    timed = steps[steps["written_ns"].notna()]
+    wall_ms = float(steps["wall_ms"].median())
+    if timed.empty or np.isnan(wall_ms):
+        return -np.inf
+    first = timed.iloc[0]
+    number, span = int(first["step"]), int(first["span"])
+    if number > span + NEAR_FIRST:
+        return -np.inf
+    own_ms = wall_ms if np.isnan(first["wall_ms"]) else float(first["wall_ms"])
+    behind = max(number, 1) + (span > 1)  # steps are counted from 0 or from 1: where it may matter, the earlier begin
+    return float(first["written_ns"]) - behind * own_ms * NS_PER_MS
 
 
 def _of_rank(steps: pd.DataFrame, rank: int) -> pd.DataFrame:
@@ -173,12 +193,15 @@ def _of_trace(rank: Rank, origin_ns: int | None) -> TimedSteps:
 
 
 def _placed(other: TimedSteps, references: Sequence[TimedSteps]) -> SourceClock:
-    """The place with the least doubt against any of the references."""
+    """The place with the least doubt against any of the references: one that steps show, if one does, as time stamps
+    leave the difference of two clocks out."""
     found = [place for each in references for place in _places(other, each)]
     if found:
-        best = min(found, key=lambda each: each.residual_ns or 0.0)
+        shown = [each for each in found if each.step_shift is not None]
+        best = min(shown or found, key=lambda each: each.residual_ns or 0.0)
         to = next(each for each in references if each.source == best.to)
-        return replace(best, step_shift=shift_by_times(to, other, best.offset_ns or 0.0, best.residual_ns or 0.0))
+        shift = shift_by_times(to, other, best.offset_ns or 0.0, best.residual_ns or 0.0)
+        return replace(best, step_shift=shift if best.step_shift in (None, shift) else None)
     lengths = [(each, match) for each in references if (match := match_by_lengths(each, other)) is not None]
     if lengths:
         to, match = lengths[0]
@@ -189,12 +212,17 @@ def _placed(other: TimedSteps, references: Sequence[TimedSteps]) -> SourceClock:
 
 def _places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
     matches = match_by_times(reference, other) if other.timed else ()
+    stamped = other.clock == reference.clock == "unix"
+    doubt_ns = 0.0
     for match in matches:
         off_ns = _less_zone(match, other, reference)
+        sole = match.shift is not None and len(matches) == 1
+        if (sole or match.shift is None) and abs(off_ns) > match.residual_ns:
+            doubt_ns = abs(off_ns) + match.residual_ns
         if abs(off_ns) > match.residual_ns + SKEW_NS:
             continue
         # Equal numbers of steps that fit elsewhere too: what is left behind the zone may be a wrong number.
-        sure = match.shift is not None and len(matches) == 1
+        sure = sole and (not stamped or match.matched >= LEAST_LENGTHS)
         residual_ns = match.residual_ns if sure else max(match.residual_ns, abs(off_ns))
         if residual_ns <= LARGEST_RESIDUAL_NS:
             why = f"by the ends of {match.matched} steps"
@@ -202,10 +230,12 @@ def _places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
                 *(other.source, "steps", reference.source, match.offset_ns, residual_ns),
                 *(match.matched, match.shift if sure else None, why),
             )
-    if other.clock == reference.clock == "unix":
-        resolution_ns = max(other.resolution_ns, reference.resolution_ns)
+    if stamped:
+        residual_ns = max(other.resolution_ns, reference.resolution_ns, doubt_ns)
         why = "by time stamps; a difference of the clocks of two hosts is not in the residual"
-        yield SourceClock(other.source, "stamps", reference.source, 0.0, resolution_ns, 0, None, why)
+        if doubt_ns:
+            why = f"by time stamps, though the ends of its steps fit up to {doubt_ns / SECOND_NS:.3g} s apart"
+        yield SourceClock(other.source, "stamps", reference.source, 0.0, residual_ns, 0, None, why)
 
 
 def _less_zone(match: StepMatch, other: TimedSteps, reference: TimedSteps) -> float:

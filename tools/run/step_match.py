@@ -32,13 +32,17 @@ AGREED = 0.9  # of the steps give the same difference of numbers
 
 @dataclass(frozen=True, eq=False)
 class TimedSteps:
-    """The steps of one source in rising order: numbers, ends in ns on its ``clock`` and lengths in ms, NaN unknown."""
+    """The steps of one source in rising order: numbers, ends in ns on its ``clock`` and lengths in ms, NaN unknown.
+
+    ``begin_ns`` is that of the training where it is not that of the first of these steps, minus infinity unknown.
+    """
 
     source: str
     clock: SampleClock
     numbers: NDArray[np.int64]
     end_ns: NDArray[np.float64]
     wall_ms: NDArray[np.float64]
+    begin_ns: float | None = None
 
     @property
     def timed(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -128,3 +129,57 @@ def test_shifts_of_steps_add_up_over_the_source_between() -> None:
     assert step_shift(clocks, "job.out", "the traces") == -61
     assert step_shift(clocks, "the traces", "job.out") == 61
     assert step_shift(clocks, "the step log", "the traces") is None
+
+
+def ahead_of_utc(log: str, seconds: float) -> str:
+    """The same output with times that name their zone, of a host whose clock is so far ahead."""
+    lines = []
+    for line in log.splitlines():
+        moment = datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f") + timedelta(seconds=seconds)
+        lines.append(f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z{line[23:]}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, 0.6, -0.6, 1.2])
+def test_the_skew_of_a_log_that_names_its_zone_follows_from_its_steps(tmp_path: Path, ahead_s: float) -> None:
+    """By the stamps alone the nearest ends are those of the steps before or after."""
+    run = folder(tmp_path, ahead_of_utc(stamped(0.0), ahead_s))
+    clock = of_log(run)
+    assert (clock.method, clock.step_shift) == ("steps", -FIRST_TRACED)
+    assert clock.offset_ns is not None
+    assert clock.residual_ns is not None
+    assert abs(clock.offset_ns + ahead_s * 1e9) <= clock.residual_ns <= 20e6
+
+
+@pytest.mark.parametrize("ahead_s", [3.0, -5.0])
+def test_steps_and_stamps_that_contradict_each_other_name_no_step(tmp_path: Path, ahead_s: float) -> None:
+    run = folder(tmp_path, ahead_of_utc(stamped(0.0), ahead_s))
+    clock = of_log(run)
+    assert (clock.method, clock.offset_ns, clock.step_shift) == ("stamps", 0.0, None)
+    assert clock.residual_ns is not None
+    assert abs(ahead_s) <= clock.residual_ns / 1e9 <= abs(ahead_s) + 0.02
+    assert not [each for each in run.notes if "slowest traced step" in each]
+
+
+def every_hundredth(first: int) -> str:
+    """The output of 1,000 steps of 1 s of which every 100th prints a line."""
+    lines = []
+    for at in range(first + 99, first + 1000, 100):
+        moment = BEGIN + timedelta(seconds=at - first + 1)
+        lines.append(f"{moment:%Y-%m-%dT%H:%M:%S}Z iteration {at + 1}/ 9000 | elapsed time per iteration (ms): 1000.0")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "before"),
+    [pytest.param(0, 29, id="from the first step"), pytest.param(5000, 0, id="begins in the middle of a training")],
+)
+def test_readings_before_the_first_printed_line_are_of_the_training(tmp_path: Path, first: int, before: int) -> None:
+    """Of readings each second from 30 s before to 19 s after the training, of which each step may begin 1 s earlier."""
+    labels = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0", "Hostname": "h"}
+    values = [[BEGIN.timestamp() + at, "99"] for at in range(-30, 1020)]
+    result = {"resultType": "matrix", "result": [{"metric": labels, "values": values}]}
+    (tmp_path / "prom.json").write_text(json.dumps({"status": "success", "data": result}))
+    run = folder(tmp_path, every_hundredth(first), traced=False)
+    left_out = [each for each in run.notes if "left out" in each]
+    assert left_out == [f"prom.json: {before + 19} of 1050 readings are from before or after the training and left out"]
