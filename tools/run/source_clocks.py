@@ -211,31 +211,52 @@ def _placed(other: TimedSteps, references: Sequence[TimedSteps]) -> SourceClock:
 
 
 def _places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
+    if other.clock == reference.clock == "unix":
+        yield from _stamped_places(other, reference)
+        return
     matches = match_by_times(reference, other) if other.timed else ()
-    stamped = other.clock == reference.clock == "unix"
-    doubt_ns = 0.0
     for match in matches:
         off_ns = _less_zone(match, other, reference)
-        sole = match.shift is not None and len(matches) == 1
-        if (sole or match.shift is None) and abs(off_ns) > match.residual_ns:
-            doubt_ns = abs(off_ns) + match.residual_ns
         if abs(off_ns) > match.residual_ns + SKEW_NS:
             continue
         # Equal numbers of steps that fit elsewhere too: what is left behind the zone may be a wrong number.
-        sure = sole and (not stamped or match.matched >= LEAST_LENGTHS)
+        sure = _sole(matches) is not None
         residual_ns = match.residual_ns if sure else max(match.residual_ns, abs(off_ns))
         if residual_ns <= LARGEST_RESIDUAL_NS:
-            why = f"by the ends of {match.matched} steps"
-            yield SourceClock(
-                *(other.source, "steps", reference.source, match.offset_ns, residual_ns),
-                *(match.matched, match.shift if sure else None, why),
+            yield _by_ends(
+                other, reference, replace(match, residual_ns=residual_ns, shift=match.shift if sure else None)
             )
-    if stamped:
-        residual_ns = max(other.resolution_ns, reference.resolution_ns, doubt_ns)
-        why = "by time stamps; a difference of the clocks of two hosts is not in the residual"
-        if doubt_ns:
-            why = f"by time stamps, though the ends of its steps fit up to {doubt_ns / SECOND_NS:.3g} s apart"
-        yield SourceClock(other.source, "stamps", reference.source, 0.0, residual_ns, 0, None, why)
+
+
+def _stamped_places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
+    """By time stamps, and by the steps where enough of them fit at one place alone within the skew of clocks. A place
+    that contradicts the stamps and is not sure either is part of their residual."""
+    near, anywhere = (
+        ((), ()) if not other.timed else (match_by_times(reference, other, each) for each in (SKEW_NS, np.inf))
+    )
+    found, far = _sole(near), _sole(anywhere)
+    if far is not None and far.matched >= LEAST_LENGTHS and abs(far.offset_ns) > far.residual_ns + SKEW_NS:
+        found = far
+    elif found is not None and found.matched >= LEAST_LENGTHS:
+        if shift_by_times(reference, other, found.offset_ns, found.residual_ns) == found.shift:
+            yield _by_ends(other, reference, found)
+    residual_ns = max(other.resolution_ns, reference.resolution_ns)
+    why = "by time stamps; a difference of the clocks of two hosts is not in the residual"
+    if found is not None and abs(found.offset_ns) > max(found.residual_ns, residual_ns):
+        residual_ns = abs(found.offset_ns) + found.residual_ns
+        why = f"by time stamps, though the ends of its steps fit up to {residual_ns / SECOND_NS:.3g} s apart"
+    yield SourceClock(other.source, "stamps", reference.source, 0.0, residual_ns, 0, None, why)
+
+
+def _sole(matches: Sequence[StepMatch]) -> StepMatch | None:
+    """The match where the steps fit at one place alone."""
+    return matches[0] if len(matches) == 1 and matches[0].shift is not None else None
+
+
+def _by_ends(other: TimedSteps, reference: TimedSteps, match: StepMatch) -> SourceClock:
+    why = f"by the ends of {match.matched} steps"
+    place = (other.source, "steps", reference.source, match.offset_ns, match.residual_ns)
+    return SourceClock(*place, match.matched, match.shift, why)  # type: ignore[arg-type]
 
 
 def _less_zone(match: StepMatch, other: TimedSteps, reference: TimedSteps) -> float:

@@ -67,13 +67,17 @@ class StepMatch:
     shift: int | None
 
 
-def match_by_times(first: TimedSteps, other: TimedSteps) -> tuple[StepMatch, ...]:
+def match_by_times(first: TimedSteps, other: TimedSteps, within_ns: float = np.inf) -> tuple[StepMatch, ...]:
     """The matches by the times at which steps end: by all places that fit equally well, and by equal step numbers where
-    these are among them. Empty where too few steps have times, or none fits."""
+    these are among them; of places with at most so large an offset. Empty where too few steps have times, or none fits.
+    """
     places = _places(first.numbers, first.end_ns, other.numbers, other.end_ns)
     if places is None:
         return ()
-    shifts, offsets, spreads, _ = places
+    near = np.abs(places[1]) <= within_ns
+    if not near.any():
+        return ()
+    shifts, offsets, spreads = (each[near] for each in places[:3])
     resolution_ns = max(first.resolution_ns, other.resolution_ns)
     best = int(np.argmin(spreads))
     rivals = spreads <= np.maximum(RIVAL * spreads[best], resolution_ns / 2)
