@@ -13,6 +13,7 @@ from tools.judgement.what_if import answered
 from tools.whatif.asked_changes import changes_named_in
 
 SETTINGS = ("bucket_cap_mb", "num_workers", "micro_batches")  # written with =; the rest is asked for in other words
+BF16 = "bf16"
 LINK = r"(?:links?|networks?|interconnects?|nics?|bandwidth)"
 TIMES = r"(?P<{0}>\d{{1,4}}(?:\.\d{{1,3}})?) ?(?:x|times|-fold)"
 FASTER_LINK = re.compile(
@@ -26,7 +27,9 @@ AS_FAST = re.compile(r"\brank (?P<rank>\d{1,7}) (?:is |were |was )?as fast\b", r
 
 def named_changes(text: str) -> tuple[str, ...]:
     """The changes that a question names, in the words of the grammar; each once."""
-    found = [each.text for each in changes_named_in(text) if each.kind in SETTINGS and "=" in each.text]
+    named = changes_named_in(text)
+    found = [each.text for each in named if each.kind in SETTINGS and "=" in each.text]
+    found += [each.kind for each in named if each.kind == BF16]
     found += [f"rank {int(match['rank'])} as fast as the others" for match in AS_FAST.finditer(text)]
     for match in FASTER_LINK.finditer(text):
         times = match["before"] or match["after"] or "2"
@@ -57,8 +60,8 @@ def with_changes(discussion: Discussion, question: Question) -> tuple[str, str]:
 
 
 def _of_causes(changes: tuple[str, ...]) -> bool:
-    """Whether all changes are of what a cause may be on: a link or a rank."""
-    return all(each.startswith(("link ", "rank ")) for each in changes)
+    """Whether all changes are of what a cause may be on: a link, a rank or the precision of matrix kernels."""
+    return all(each.startswith(("link ", "rank ")) or each == BF16 for each in changes)
 
 
 def _refused(refused: tuple[Refused, ...]) -> str:
@@ -68,6 +71,11 @@ def _refused(refused: tuple[Refused, ...]) -> str:
 
 def _instead(changes: tuple[str, ...], refused: tuple[Refused, ...]) -> str:
     """That the change is not predicted as such, and that what follows takes its cause to be gone."""
+    if BF16 in changes and refused:
+        needs = " ".join(f"What it needs: {each.needs}." for each in refused if each.asked == BF16)
+        return paragraph(
+            [f"{quoted(BF16)} is not predicted: {'; '.join(general(each.why) for each in refused)}.", needs]
+        )
     named = " with ".join(map(quoted, changes))
     reasons = "; ".join(general(each.why) for each in refused) or "what it saves is within noise"
     return (

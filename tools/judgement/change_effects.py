@@ -32,6 +32,10 @@ from tools.whatif.predict import FLOOR_SHARE, Prediction, reach, step_ms
 Basis: TypeAlias = Literal["replay", "planner", "formula"]
 LEAST_OF_PLAN = 0.5  # of a simulated saving: where transfers share cores with the computation, less of it shows
 NARROW = ("fp16", "bf16", "fp8")
+IN_FP16 = (
+    "fp16 instead, for which it has them: a few steps under torch.autocast(dtype=torch.float16) with a gradient "
+    "scaler, and compare them"
+)
 GPIPE = "(p - 1) / m with p stages and m micro-batches (GPipe, NeurIPS'19, section 2.3)"
 UNSEEN = {
     "batch_size": "the kernels of another batch size were not recorded, and how their time grows is not known from one",
@@ -296,7 +300,8 @@ def _bf16(profile: Profile, asked: AskedChange) -> Effect | Refused:
         if spec is None or "bf16" not in spec.matrix_tflops:
             device = device_of(view)
             unknown = "has no matrix units for bf16" if spec is not None else "is not in the table of devices"
-            return Refused(asked.text, f"the device {'' if device is None else device.name!r} {unknown}", again)
+            needs = IN_FP16 if spec is not None and "fp16" in spec.matrix_tflops else again
+            return Refused(asked.text, f"the device {'' if device is None else device.name!r} {unknown}", needs)
         table = kernel_table(profile, view.rank.rank)
         table = table[np.isin(table["kernel_class"].astype(str), MATH_CLASSES)]
         whole_ns += float(table["duration_ns"].sum())

@@ -54,6 +54,15 @@ FIGURES = (
         re.compile(r"\dB?/s|\d ?[KMGT]?i?B/s|\d ?[kMG]?bit/s"),
     ),
 )
+COMMUNICATION = re.compile(
+    r"\b(how (much|long)|time|share|percent\w*|fraction)\b.*\b(communication|communicating|hccl|collectives)\b"
+    r"|\b(communication|hccl) (time|share|percent\w*)\b"
+)
+OF_ELSE = re.compile(
+    r"\b(why|fix\w*|would|could|should|if|kernels?|forward|backward|bytes|volume|wait\w*|longest|steps? \d|save\w*"
+    r"|tp|dp|parallel\w*|all (reduce|gather|to)|reduce|broadcast|retransmi\w*|bandwidth|bring|faster)\b"
+)
+MOST_RANKS = 16
 STATE = re.compile(r"\b(power|watts?|temperatures?|hot|heat|sm clocks?|clocks?|mhz)\b")
 NO_FIGURE = re.compile(
     r"\b(skew|offset|align\w*|limit|throttl\w*|governor|sync\w*)\b|^(is|are|could|can|why|does|do)\b"
@@ -69,11 +78,14 @@ def recorded_figure(discussion: Discussion, question: Question) -> str | None:
     """The answer from the records of a run without a trace; None where these do not hold what is asked."""
     asked = [each for each in FIGURES if each.words.search(question.words)]
     state = STATE.search(question.words) and not NO_FIGURE.search(question.words)
-    if question.ids or not (asked or state):  # nothing is read of the run for it
+    communication = COMMUNICATION.search(question.words) and not OF_ELSE.search(question.words)
+    if question.ids or not (asked or state or communication):  # nothing is read of the run for it
         return None
     profile = discussion.profile()
     if profile.traced:
         return None
+    if communication and (text := _communication(discussion, question)):
+        return text
     for each in asked:
         if (not each.without_steps or not profile.measured) and (text := _of_checks(discussion, each)):
             return text
@@ -108,3 +120,21 @@ def _device_state(discussion: Discussion, question: Question) -> str:
                 text = f"Device {name}, {title}: {shown}."
                 rows.append(discussion.say(text, *known))
     return rows[0] if len(rows) == 1 else bullets(rows)
+
+
+def _communication(discussion: Discussion, question: Question) -> str:
+    """Communication per step of each rank by the account that an Ascend profiler writes; empty where there is none."""
+    record = discussion.profile().run.ascend
+    if record is None or record.steps.empty:
+        return ""
+    known = sorted({int(rank) for rank in record.steps["rank"]})
+    ranks = [rank for rank in known if not question.ranks or rank in question.ranks]
+    text = (
+        "Rank {rank}: {{account_ms:part=exposed_communication}} of communication per step that no compute overlaps, "
+        "{{account_pct:part=exposed_communication}} of {{account_ms:part=stage}}; {{account_ms:part=overlapped}} more "
+        "overlap."
+    )
+    rows = [discussion.say(text.format(rank=rank), rank=rank) for rank in ranks[:MOST_RANKS]]
+    rest = "Name another rank to see it." if len(ranks) > MOST_RANKS else ""
+    lead = "By the profiler's own account (step_trace_time), waiting for other ranks included:"
+    return blocks([lead, bullets(rows), rest]) if rows else ""

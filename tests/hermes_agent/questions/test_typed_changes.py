@@ -21,6 +21,7 @@ from tests.hermes_agent.questions.discussed import unsupported
         ("rank 7 as fast", ("rank 7 as fast as the others",)),
         ("what if rank 0 were as fast as the others?", ("rank 0 as fast as the others",)),
         ("what if num_workers=4", ("num_workers=4",)),
+        ("would bf16 help?", ("bf16",)),
         ("is the link slow", ()),
         ("link 0x", ()),
     ],
@@ -43,3 +44,13 @@ def test_two_ranks_are_compared_in_the_order_they_are_named() -> None:
         text = reply(discussion, f"compare rank {first} with rank {second}").text
         assert text.startswith(f"Rank {first} takes ")
         assert f"diff is rank {second} minus rank {first}" in text
+
+
+def test_bf16_on_a_device_without_units_for_it_is_refused_and_fp16_named() -> None:
+    """The made-up device is a V100 in single precision: its matrix units take fp16 only."""
+    discussion = discussed.single_precision()
+    text = reply(discussion, "would bf16 help?").text
+    assert text.startswith("`bf16` is not predicted: the device 'Tesla V100-SXM2-32GB' has no matrix units for bf16.")
+    assert "fp16 instead, for which it has them" in text
+    assert "Fixing matrix kernels without tensor cores would cut the step" in text
+    assert unsupported(text, discussion) == []

@@ -1,0 +1,52 @@
+"""Questions about communication, answered by the account of the steps that an Ascend profiler writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import reply
+from tests.hermes_agent.questions.discussed import discuss, unsupported
+from tests.tools.sources.ascend.ascend_files import step_csv, write_folder
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+EXPOSED_US = {0: 4000.0, 1: 2000.0}
+
+
+@pytest.fixture(scope="module")
+def tabled(tmp_path_factory: pytest.TempPathFactory) -> Discussion:
+    """Two ranks with tables and no timeline: steps of 8 ms, 4 and 2 of it communication that nothing overlaps."""
+    run = tmp_path_factory.mktemp("ascend")
+    for rank, exposed_us in EXPOSED_US.items():
+        text = step_csv(7000.0 - exposed_us, exposed_us, 1000.0, overlapped_us=300.0)
+        (write_folder(run, rank) / "step_trace_time.csv").write_text(text)
+    return discuss(Profile(load_run([run])))
+
+
+@pytest.mark.parametrize(
+    "text", ["how much time is communication?", "what share of the time is communication?", "communication time"]
+)
+def test_communication_is_answered_by_rank_from_the_tables(tabled: Discussion, text: str) -> None:
+    answer = reply(tabled, text)
+    rows = [line for line in answer.text.splitlines() if line.startswith("- Rank")]
+    assert len(rows) == len(EXPOSED_US)
+    found = {
+        (each.metric, each.arguments["rank"]): each.value
+        for each in answer.evidence
+        if each.arguments.get("part") == "exposed_communication"
+    }
+    assert found[("account_ms", 0)] == pytest.approx(4.0)
+    assert found[("account_ms", 1)] == pytest.approx(2.0)
+    assert found[("account_pct", 0)] == pytest.approx(100.0 * 4 / 8)
+    assert unsupported(answer.text, tabled) == []
+
+
+def test_communication_of_one_rank_leaves_the_others_out(tabled: Discussion) -> None:
+    text = reply(tabled, "how much time does rank 1 spend in communication?").text
+    assert "Rank 1" in text
+    assert "Rank 0" not in text
+
+
+def test_why_communication_is_long_is_not_answered_by_its_time(tabled: Discussion) -> None:
+    assert reply(tabled, "why is communication time so long?").intent != "recorded"
