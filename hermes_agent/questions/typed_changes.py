@@ -8,7 +8,9 @@ from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, general, paragraph
 from hermes_agent.questions.reading.question import Question
+from tools.findings import Fact
 from tools.judgement.change_effects import Refused
+from tools.judgement.step_base import StepBase, recorded_base
 from tools.judgement.what_if import answered
 from tools.whatif.asked_changes import changes_named_in
 
@@ -56,7 +58,20 @@ def with_changes(discussion: Discussion, question: Question) -> tuple[str, str]:
     said = "With {n0} a step would take {0}, {1} faster (range {2} to {3})."
     lead = discussion.say(said, *figures, *bounds, names=(text,))
     basis = f"It rests on a {' and a '.join(dict.fromkeys(each.basis for each in found.rests_on))}."
-    return paragraph([lead, basis]), ""
+    return paragraph([lead, basis, _base(discussion, found.base)]), ""
+
+
+def _base(discussion: Discussion, base: StepBase) -> str:
+    """The mean step that the prediction is of, and the unprofiled one where the run has both."""
+    now = discussion.say(f"The step it starts from takes {{0}} ({base.said}).", _mean(discussion, base))
+    if base.metric == "series_step_ms" or discussion.profile().series is None:
+        return now
+    other = recorded_base(discussion.profile())
+    return f"{now} {discussion.say(f'Do not compare it with {{0}} ({other.said}).', _mean(discussion, other))}"
+
+
+def _mean(discussion: Discussion, base: StepBase) -> Fact:
+    return discussion.measure(base.metric, statistic="mean")
 
 
 def _of_causes(changes: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.judgement.change_effects import Basis, Effect, Refused, effect
+from tools.judgement.step_base import StepBase, step_base
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.views.profile import Profile
 from tools.whatif.asked_changes import AskedChange, asked_changes
@@ -34,19 +35,23 @@ class Rest:
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """The answer: a prediction, or what is missing for it. ``step_ms`` is the mean step now, of the traced ones.
+    """The answer: a prediction, or what is missing for it. ``base`` is the mean step now and the steps it is of.
 
     ``prediction`` is of a step of ``step_ms``; None where a change is refused, or its saving is within noise.
     """
 
     changes: tuple[str, ...]
-    step_ms: float
-    steps: int
+    base: StepBase
     prediction: Prediction | None
     rests_on: tuple[Rest, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...] = ()
     change: Change = ()  # what is replayed; empty where all rests on a simulation or formula of its own
+
+    @property
+    def step_ms(self) -> float:
+        """The mean step now."""
+        return self.base.step_ms
 
 
 def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
@@ -56,20 +61,19 @@ def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
     made = [each for each in effects if isinstance(each, Effect)]
     texts = tuple(each.text for each in asked)
     rests_on = tuple(Rest(each.asked, each.basis, each.rests_on) for each in made)
-    step_ms = next((each.step_ms for each in made if each.step_ms is not None), profile.mean_step_ms)
-    steps = len(profile.step_ms)
+    base = step_base(profile, next((each.step_ms for each in made if each.step_ms is not None), None))
     if refused:
-        return WhatIf(texts, step_ms, steps, None, rests_on, refused)
+        return WhatIf(texts, base, None, rests_on, refused)
     change = tuple(part for each in made for part in each.change)
     parts = [predict(profile, change)] if change else []
     parts += [each.figure for each in made if each.figure is not None]
     notes = [f"{each.asked}: {NOTHING}." for each in made if not each.change and each.figure is None]
     if withheld := next((part.withheld for part in parts if part.withheld), ""):
         unsure = Refused(" and ".join(texts), withheld, "more steps, or steps of more equal length")
-        return WhatIf(texts, step_ms, steps, None, rests_on, (unsure,), tuple(notes))
+        return WhatIf(texts, base, None, rests_on, (unsure,), tuple(notes))
     if len(parts) > 1:
         notes.append(TOGETHER)
-    return WhatIf(texts, step_ms, steps, _combined(parts, step_ms), rests_on, (), tuple(notes), change)
+    return WhatIf(texts, base, _combined(parts, base.step_ms), rests_on, (), tuple(notes), change)
 
 
 def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:

@@ -79,7 +79,8 @@ def as_record(found: WhatIf) -> dict[str, object]:
         "schema": SCHEMA,
         "changes": list(found.changes),
         "step_ms": found.step_ms,
-        "steps": found.steps,
+        "steps": found.base.steps,
+        "step_of": found.base.said,
         "predicted": None if found.prediction is None else _predicted(found.prediction),
         "rests_on": [asdict(each) for each in found.rests_on],
         "refused": [asdict(each) for each in found.refused],
@@ -103,7 +104,7 @@ def answer_text(found: WhatIf) -> str:
     """The answer for a terminal."""
     from hermes_agent.evidence.printable import printable
 
-    lines = [f"Step now: {found.step_ms:.4g} ms (mean of {found.steps} recorded steps)"]
+    lines = [f"Step now: {found.step_ms:.4g} ms ({found.base.said})"]
     if (expected := found.prediction) is not None:
         speedup = f"{expected.speedup:.2f}x ({expected.speedup_low:.2f}x to {expected.speedup_high:.2f}x)"
         span = f"{expected.low_ms:.4g} to {expected.high_ms:.4g} ms"

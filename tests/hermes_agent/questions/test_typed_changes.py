@@ -38,6 +38,17 @@ def test_a_link_that_is_not_replayed_says_so_before_what_its_cause_costs() -> No
     assert unsupported(text, discussion) == []
 
 
+def test_a_predicted_change_names_the_steps_that_it_starts_from() -> None:
+    discussion = discussed.late_rank()
+    text = reply(discussion, "what if the link were 10x faster?").text
+    step = discussion.figure("step_time_ms", statistic="mean")
+    steps = len(discussion.profile().step_ms)
+    assert (
+        f"The step it starts from takes {step} (mean of {steps} profiled steps, by the slowest rank of each)." in text
+    )
+    assert unsupported(text, discussion) == []
+
+
 def test_two_ranks_are_compared_in_the_order_they_are_named() -> None:
     discussion = discussed.late_rank()
     for first, second in ((0, 1), (1, 0)):

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import H100, RankBuilder, profile_of
 from tools.errors import UsageError
 from tools.judgement.catalog import measure
+from tools.judgement.step_base import StepBase, step_base
 from tools.judgement.what_if import TOGETHER, WhatIf, answered, split_changes
 from tools.sources.load import load_run
 from tools.views.profile import Profile
@@ -160,3 +162,16 @@ def test_the_metric_gives_the_ends_of_the_range() -> None:
 
 def test_semicolons_part_changes_and_not_names() -> None:
     assert split_changes('kernels "a;b" 2x; bf16 ;') == ('kernels "a;b" 2x', "bf16")
+
+
+def test_the_step_now_names_the_steps_that_it_is_the_mean_of() -> None:
+    """Profiled: 1 ms, 4 of one rank; unprofiled: by hand 36 of 40 steps of 50 and 60 ms by turns on rank 1."""
+    assert step_base(synchronising(), None) == StepBase(1.0, 4, "step_time_ms", "mean of 4 profiled steps")
+    slow = [60.0 if step % 2 else 50.0 for step in range(40)]
+    both = recorded_profile(records_of([step_rows(0, [50.0] * 40), step_rows(1, slow)]))
+    assert both.series is not None
+    unprofiled = step_base(both, both.series.mean_ms)
+    assert (unprofiled.step_ms, unprofiled.said) == (55.0, "mean of 36 steps of rank 1 without a profiler")
+    profiled = step_base(both, both.mean_step_ms)
+    assert profiled.step_ms == pytest.approx(measure(both, profiled.metric, statistic="mean").value)
+    assert profiled.said == "mean of 3 profiled steps, by the slowest rank of each"
