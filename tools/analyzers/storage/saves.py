@@ -99,7 +99,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         if traced
         else _mechanism(profile, writers),
         claim=say(
-            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
+            "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step" + what,
             *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
         ),
         confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),

@@ -17,7 +17,10 @@ from tools.views.steps.shape import Stalls, StepSeries, periodic_stalls
 
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
-SHOWN = ("rank", "step", "wall_ms", "span", "line", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
+SHOWN = (
+    *("rank", "step", "wall_ms", "usual_ms", "excess_ms", "span", "line"),
+    *("data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms"),
+)
 
 
 def run_series(profile: Profile) -> RunSeries:
@@ -148,19 +151,23 @@ def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
 @metric("steps", "period of the long steps", "How many steps lie between periodic stalls?")
 def stall_period_steps(profile: Profile, rank: int) -> Measurement:
     """Distance in steps at which long steps of a rank recur."""
-    return _of_stalls(profile, rank, float(_stalls(profile, rank).period))
+    stalls = _stalls(profile, rank)
+    return _of_stalls(profile, rank, stalls, float(stalls.period), "long steps of a rhythm")
 
 
 @metric("ms", "extra time of a periodic stall", "How much longer than usual is a periodic stall?")
 def stall_excess_ms(profile: Profile, rank: int) -> Measurement:
-    """Extra time of a periodic stall over the usual step: one long step, or neighbours together."""
-    return _of_stalls(profile, rank, _stalls(profile, rank).excess_ms)
+    """Extra time of a periodic stall over the steps around it: one long step, or neighbours together."""
+    stalls = _stalls(profile, rank)
+    selector = f"sum of excess_ms over {stalls.stalls} stalls"
+    return _of_stalls(profile, rank, stalls, stalls.excess_ms, selector)
 
 
 @metric("ms", "mean cost per step of periodic stalls", "How much do periodic stalls cost the mean step?")
 def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
     """Cost of periodic stalls per mean step: mean with them minus mean with usual steps in their place."""
-    return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
+    stalls, steps = _stalls(profile, rank), len(run_series(profile).of(rank))
+    return _of_stalls(profile, rank, stalls, stalls.cost_ms, f"sum of excess_ms over {steps} steps")
 
 
 @metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
@@ -228,10 +235,12 @@ def _stalls(profile: Profile, rank: int) -> Stalls:
     return found[rank]
 
 
-def _of_stalls(profile: Profile, rank: int, value: float) -> Measurement:
-    series, numbers = run_series(profile), _stalls(profile, rank).steps
-    own = series.of(rank)
-    return _of_steps(series, value, own[own["step"].isin(numbers)], "long steps of a rhythm", (rank,), numbers)
+def _of_stalls(profile: Profile, rank: int, stalls: Stalls, value: float, selector: str) -> Measurement:
+    """With the rows that the figure sums: each one's excess over what is usual around it."""
+    series = run_series(profile)
+    rows, excesses_ms = series.of(rank).iloc[list(stalls.summed)], np.array(stalls.excesses_ms)
+    rows = rows.assign(usual_ms=rows["wall_ms"] - excesses_ms, excess_ms=excesses_ms)
+    return _of_steps(series, value, rows, selector, (rank,), rows["step"])
 
 
 def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:

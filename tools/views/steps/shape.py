@@ -210,6 +210,9 @@ class Stalls:
     steps: tuple[int, ...]
     excess_ms: float  # mean excess of a stall, which is one long step or two neighbours, over the usual step
     cost_ms: float  # what they add to the mean step of the series
+    summed: tuple[int, ...]  # places in the series whose excess makes up both: also of short steps where one is due
+    excesses_ms: tuple[float, ...]  # of each of these over what is usual
+    stalls: int  # how many stalls they are
 
 
 def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
@@ -249,9 +252,7 @@ def _folded(series: StepSeries, limit_pct: float) -> Stalls | None:
     if chosen is None:
         return None
     near = np.convolve(chosen, (1, 1, 1), "same") > 0
-    total = float(excess[chosen | (high & near)].sum())
-    numbers = tuple(int(number) for number in series.numbers[high & near])
-    return Stalls(period, numbers, total / int(chosen.sum()), total / len(series))
+    return _stalls(series, period, excess, high & near, chosen | (high & near), int(chosen.sum()))
 
 
 def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:
@@ -275,8 +276,22 @@ def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:
     beats = 1 + round(int(series.numbers[begins[-1]] - series.numbers[begins[0]]) / period)
     if len(begins) < BEATS * beats:
         return None
-    total, numbers = float(excess[long].sum()), tuple(series.numbers[long].tolist())
-    return Stalls(period, numbers, total / len(begins), total / len(series))
+    rows = np.isin(np.arange(len(series)), long)
+    return _stalls(series, period, excess, rows, rows, len(begins))
+
+
+def _stalls(
+    series: StepSeries,
+    period: int,
+    excess: NDArray[np.float64],
+    long: NDArray[np.bool_],
+    summed: NDArray[np.bool_],
+    count: int,
+) -> Stalls:
+    total = float(excess[summed].sum())
+    places, excesses_ms = tuple(np.flatnonzero(summed).tolist()), tuple(excess[summed].tolist())
+    numbers = tuple(series.numbers[long].tolist())
+    return Stalls(period, numbers, total / count, total / len(series), places, excesses_ms, count)
 
 
 def _period(gaps: NDArray[np.int64]) -> tuple[int, float]:

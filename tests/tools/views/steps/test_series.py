@@ -11,6 +11,7 @@ import pytest
 from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, traced_rank
 from tests.synthetic import run_of
 from tools.errors import UsageError
+from tools.metrics.recorded.series import stall_cost_ms, stall_excess_ms
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.steps.series import series_of
@@ -217,3 +218,22 @@ def test_a_count_that_no_heap_can_hold_is_not_told(count: int) -> None:
     records = records_of([step_rows(0, [50.0] * 40)], None, None, [environment_of(0, gc_tracked_objects=count)])
     with pytest.raises(UsageError, match="do not count"):
         measure(recorded_profile(records), "tracked_objects", rank=0)
+
+
+def test_the_rows_behind_the_cost_of_stalls_sum_to_it() -> None:
+    """Every 5th of 60 steps takes 100 ms more, one of them not, and one pause of 60 ms reaches on."""
+    walls = [
+        50.0 + (100.0 if step % 5 == 0 and step != 30 else 0.0) + (60.0 if step == 41 else 0.0) for step in range(60)
+    ]
+    profile = recorded_profile(records_of([step_rows(0, walls)]))
+    assert profile.series is not None
+    steps = len(profile.series.numbers())
+    cost, excess = stall_cost_ms(profile, rank=0), stall_excess_ms(profile, rank=0)
+    rows = cost.rows()
+    due = [step for step in profile.series.numbers() if step % 5 == 0]
+    assert rows["step"].tolist() == sorted([*due, 41])
+    assert cost.value == pytest.approx(rows["excess_ms"].sum() / steps)
+    assert excess.value == pytest.approx(rows["excess_ms"].sum() / len(due))
+    assert (rows["wall_ms"] - rows["usual_ms"] - rows["excess_ms"]).abs().max() < 1e-9
+    assert cost.value == pytest.approx((100.0 * (len(due) - 1) + 60.0) / steps)
+    assert f"over {steps} steps" in cost.selector
