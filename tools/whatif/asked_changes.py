@@ -15,6 +15,7 @@ NEAREST = 3
 LIKE_ENOUGH = 0.4  # of the characters; a smaller likeness is no help
 MOST = 1e6  # of a number in a change
 NUMBER = r"(?P<number>\d{1,7}(?:\.\d{1,6})?)"
+NEGATIVE = re.compile(r"(?<=[=: ])[-\u2212](?=\d)")
 NEVER = ("batch_size", "sequence_length", "tensor_parallel", "data_parallel", "pipeline_parallel")
 TIMES = NUMBER + r" ?(?:x|times)(?: as fast| faster)?"
 
@@ -107,6 +108,11 @@ def asked_change(text: str) -> AskedChange:
     for form in FORMS:
         if found := re.fullmatch(form.pattern, plain, re.IGNORECASE):
             return _read(form, plain, found)
+    positive = NEGATIVE.sub("", plain)
+    for form in FORMS if positive != plain else ():
+        if re.fullmatch(form.pattern, positive, re.IGNORECASE):
+            least = "more than" if form.fraction else "at least"
+            raise UsageError(f"{_shown(plain)}: the number must be {least} {form.least:g}")
     raise UsageError(f"no change reads {_shown(plain)}; {_nearest(plain)}")
 
 

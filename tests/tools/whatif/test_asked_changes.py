@@ -88,3 +88,19 @@ def test_a_question_names_changes_in_its_order() -> None:
         *(("num_workers", 8), ("rank", 3), ("bucket_cap_mb", 50))
     ]
     assert changes_named_in("Why is rank 3 slow without cause and does batch_size=8 matter?") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("num_workers=-4", "the number must be at least 1"),
+        ("num_workers -4", "the number must be at least 1"),
+        ("micro_batches: -2", "the number must be at least 1"),
+        ("bucket_cap_mb=-25", "the number must be more than 0"),
+        ("link -2x", "the number must be more than 0"),
+        ("num_worker=-4", "did you mean num_workers=N"),
+    ],
+)
+def test_a_negative_number_is_refused_with_the_least_one(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        asked_change(text)

@@ -64,8 +64,8 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         said.append(say("A profiler was active in {0} of the samples taken in these steps.", active))
     cost = measured(profile, "profiled_excess_pct")
     if cost is not None and cost.value > 0:
-        ranks = " by the slowest rank of each" if len(cost.ranks) > 1 else ""
-        said.append(say(f"The profiled steps took {{0}} longer{ranks}.", cost))
+        ranks = ", by the slowest rank of each" if len(cost.ranks) > 1 else ""
+        said.append(say(f"The median profiled step took {{0}} longer than the median of the others{ranks}.", cost))
     return tuple(said)
 
 

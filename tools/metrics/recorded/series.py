@@ -18,7 +18,7 @@ from tools.views.steps.shape import Stalls, StepSeries, periodic_stalls
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
 SHOWN = (
-    *("rank", "step", "wall_ms", "usual_ms", "excess_ms", "span", "line"),
+    *("rank", "step", "profiled", "wall_ms", "usual_ms", "excess_ms", "span", "line"),
     *("data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms"),
 )
 
@@ -102,8 +102,9 @@ def profiled_excess_pct(profile: Profile) -> Measurement:
     if profiled.empty or usual.empty:
         raise UsageError("no profiled step is among the recorded ones")
     value = 100.0 * (float(profiled.median()) / float(usual.median()) - 1.0)
-    table = series.captured[series.captured["rank"].isin(ranks)]
-    selector = "profiled and usual steps, longest rank of each"
+    both = (series.captured.assign(profiled="yes"), series.usual.assign(profiled="no"))
+    table = pd.concat([each[each["rank"].isin(ranks)] for each in both])
+    selector = "medians of profiled and of usual steps, longest rank of each"
     return _of_steps(series, value, table, selector, tuple(map(int, ranks)), profiled.index)
 
 

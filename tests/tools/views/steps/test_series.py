@@ -10,8 +10,9 @@ import pytest
 
 from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, traced_rank
 from tests.synthetic import run_of
+from tools.analyzers.steps.step_time import unprofiled
 from tools.errors import UsageError
-from tools.metrics.recorded.series import stall_cost_ms, stall_excess_ms
+from tools.metrics.recorded.series import profiled_excess_pct, stall_cost_ms, stall_excess_ms
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.steps.series import series_of
@@ -40,6 +41,13 @@ def test_profiled_and_other_steps_are_compared_by_the_slowest_rank_of_each() -> 
     fact = measure(profile, "profiled_excess_pct")
     assert fact.value == pytest.approx(10.0)
     assert (fact.ranks, fact.steps) == ((0, 1, 2), tuple(profiled))
+    rows = profiled_excess_pct(profile).rows()
+    longest = rows.groupby(["profiled", "step"])["wall_ms"].max().groupby("profiled").median()
+    assert longest.to_dict() == {"no": 60.0, "yes": 66.0}
+    said = [sentence.template for sentence in unprofiled(profile)]
+    assert (
+        "The median profiled step took {0} longer than the median of the others, by the slowest rank of each." in said
+    )
 
 
 def test_a_rank_whose_profiled_steps_are_not_recorded_is_left_out_on_both_sides() -> None:
