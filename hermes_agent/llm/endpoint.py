@@ -68,7 +68,8 @@ class EndpointModel:
             reply = self._empty(request, capabilities)
             try:
                 body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
-                for chunk in _interruptible(lambda: self._chunks(body), cancelled):  # noqa: B023 (read at once)
+                client = self._connected()
+                for chunk in _interruptible(lambda: self._chunks(client, body), cancelled):  # noqa: B023 (read at once)
                     if chunk is None:
                         self._hang_up()
                         return replace(reply.reply(cancelled=True), degraded=tuple(given_up))
@@ -104,18 +105,20 @@ class EndpointModel:
         forced = schema.name if schema and structured_mode(capabilities) == "forced_tool" else None
         return StreamedReply(forced, capabilities.parallel_calls or forced is not None)
 
-    def _chunks(self, body: Body) -> Iterator[Chunk]:
-        """Decoded chunks of one HTTP exchange; runs in a thread of its own."""
+    def _chunks(self, client: OpenAI, body: Body) -> Iterator[Chunk]:
+        """Decoded chunks of one HTTP exchange; runs in a thread of its own, which ends once the client is given up."""
         import httpx2
         import openai
 
         where = self._endpoint.base_url
-        create: Callable[..., Any] = self._connected().chat.completions.create
+        create: Callable[..., Any] = client.chat.completions.create
         try:
             stream: Stream[ChatCompletionChunk] = create(**body)
         except httpx2.TransportError as error:  # the client lets it pass where it reads the text of a refusal
             raise ModelError(f"{where} broke off its refusal of the question; ask again.") from error
         with stream:
+            if self._client is not client:  # given up while this thread was connecting
+                return
             content_type = stream.response.headers.get("content-type", "")
             if not content_type.startswith("text/event-stream"):
                 raise ModelError(
