@@ -21,9 +21,7 @@ class EmbeddingError(HermesError):
 
 
 class TextEmbedding(Protocol):
-    """Texts to vectors of length 1; texts about the same thing reach a cosine of ``close_angle``."""
-
-    close_angle: float
+    """Texts to vectors of length 1."""
 
     def __call__(self, input: Sequence[str]) -> list[Vector]:
         """One vector per text, all of one size; raises ``EmbeddingError``."""

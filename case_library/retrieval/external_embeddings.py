@@ -38,7 +38,6 @@ RETRIES = 1
 class _Batched:
     """Texts to vectors of length 1, some at once; ``_vectors`` raises ``EmbeddingError`` where there are none."""
 
-    close_angle = 0.6  # not calibrated on questions, unlike that of the hashed embedding
     batch: int
 
     def __call__(self, input: Sequence[str]) -> list[Vector]:

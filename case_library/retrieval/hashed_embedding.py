@@ -14,15 +14,12 @@ from case_library.retrieval.words import WORDS_KEPT, lexicon, terms
 DIMENSION = 2048
 NGRAM_SIZES = (4, 5)
 NGRAM_WEIGHT = 0.35
-CLOSE_ANGLE = 0.4  # cosine of texts about the same thing under this embedding
 NONE = np.zeros(0, dtype=np.int64)
 Vector = NDArray[np.float32]
 
 
 class HashedTextEmbedding:
     """Words and n-grams hashed into buckets; ``idf`` has a weight per bucket, fitted on the cases of one index."""
-
-    close_angle = CLOSE_ANGLE
 
     def __init__(self, idf: Sequence[float]) -> None:
         if len(idf) != DIMENSION:

@@ -13,7 +13,6 @@ from case_library.retrieval import fusion
 from case_library.retrieval.asked import CauseReader, Reading
 from case_library.retrieval.fitted import cause_reader
 from case_library.retrieval.fusion import LexicalIndex, Scores, Strength, Weights
-from case_library.retrieval.hashed_embedding import CLOSE_ANGLE
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, cause_text
 from case_library.retrieval.words import Question, Vocabulary, lexicon, read_question, search_terms, terms
 
@@ -130,13 +129,11 @@ class CaseRanker:
         cards: Sequence[CaseCard],
         nearest: Nearest,
         weights: Weights | None = None,
-        close_angle: float = CLOSE_ANGLE,
         reader: CauseReader | None = None,
     ) -> None:
         self._cards = cards
         self._row = {card.id: row for row, card in enumerate(cards)}
         self._nearest = nearest
-        self._close_angle = close_angle
         self._weights = weights or Weights()
         self._reader = reader
         self._lexical = LexicalIndex([card.counts for card in cards])
@@ -203,7 +200,7 @@ class CaseRanker:
         parts = {"signature": agreement, "words": bm25, "vector": cosine}
         parts |= {name: each[self._votes.of_row] * allowed for name, each in of_cause.items()}
         blend = fusion.blended(parts, self._weights)
-        near = self._nearness(question, gain, cosine, reading)
+        near = self._nearness(question, gain, reading)
         strong = fusion.strength_of(near, agreement * allowed, fusion.scaled(votes + questions), signed)
         close = fusion.similarity(blend * strong.text, agreement, signed) * allowed
         order = self._order(close, blend, query)
@@ -216,15 +213,14 @@ class CaseRanker:
             return NOTHING_ASKED  # and the reader is not loaded
         return (self._reader or cause_reader()).read(question.text)
 
-    def _nearness(self, question: Question, gain: Scores, cosine: Scores, reading: Reading) -> float:
+    def _nearness(self, question: Question, gain: Scores, reading: Reading) -> float:
         if not question.terms and reading.scope <= 0:
             return 0.0
         unit = self._lexical.rarity_of_one
         asked = sum(self._lexical.rarity(term) for term in question.terms) / unit
         share = fusion.covered(float(gain.max(initial=0.0)) / unit, asked)
-        angle = float(cosine.max(initial=0.0)) / self._close_angle
         of = (question.concepts, question.of_pace, bool(question.other_topic))
-        return fusion.TextParts(share, angle, *of, reading.scope, reading.familiar).strength
+        return fusion.TextParts(share, *of, reading.scope, reading.familiar).strength
 
     def _cosine(self, asked: Question) -> Scores:
         found = np.zeros(len(self._cards))

@@ -185,7 +185,7 @@ class CaseIndex:
         # The public ones come first: a private one of the same id is left out.
         self._files = {path.stem: path for path in reversed(tuple(snapshot.contents))}
         self._store = ChromaStore(snapshot.folder / STORE, embedding)
-        self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle)
+        self._ranker = CaseRanker(cards, self._nearest)
 
     @classmethod
     def open(

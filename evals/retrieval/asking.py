@@ -41,26 +41,25 @@ class Library:
         self.cases = cases
         self._cards: list[CaseCard] = [card_of(case) for case in cases]
         self._counts = text_counts([document(case) for case in cases])
-        self._other: tuple[Callable[[str], Vector], NDArray[np.float32], float] | None = None
+        self._other: tuple[Callable[[str], Vector], NDArray[np.float32]] | None = None
         if embedding is not None:
             matrix = np.array(embedding([document(case) for case in cases]))
-            self._other = cache(lambda text: embedding([text])[0]), matrix, embedding.close_angle
+            self._other = cache(lambda text: embedding([text])[0]), matrix
 
     def without(self, id: str, *weights: Weights) -> list[CaseRanker]:
         """One ranker for each of the weights; no weight, rarity, vote or vector in it knows the case of that id."""
         kept = [row for row, card in enumerate(self._cards) if card.id != id]
         cards = [self._cards[row] for row in kept]
-        nearest, close_angle = self._vectors(kept)
-        first = CaseRanker(cards, nearest, weights[0], close_angle)
+        first = CaseRanker(cards, self._vectors(kept), weights[0])
         return [first, *(first.weighed(other) for other in weights[1:])]
 
-    def _vectors(self, kept: Sequence[int]) -> tuple[Nearest, float]:
+    def _vectors(self, kept: Sequence[int]) -> Nearest:
         ids = [self._cards[row].id for row in kept]
         if self._other is not None:
-            embed, matrix, close_angle = self._other
-            return _nearest(ids, embed, matrix[kept]), close_angle
+            embed, matrix = self._other
+            return _nearest(ids, embed, matrix[kept])
         hashed = HashedTextEmbedding.fit(self._counts[kept])
-        return _nearest(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
+        return _nearest(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept]))
 
 
 SHOWN = 10

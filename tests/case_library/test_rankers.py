@@ -174,22 +174,21 @@ def test_covered_is_the_share_of_the_rarity_asked_within_bounds() -> None:
 
 
 def test_the_strength_of_a_text_adds_its_parts_and_takes_other_topics_away() -> None:
-    assert TextParts(share=1, angle=1.0, concepts=3, of_pace=True, scope=1.2).strength == pytest.approx(1.0)
-    assert TextParts(share=0.5, angle=0.5, familiar=0.5).strength == pytest.approx(0.06 + 0.075)
-    assert TextParts(1, 1.0, 3, True, True, 1.0).strength == pytest.approx(0.73)
-    assert TextParts(scope=0.5).strength == pytest.approx(0.22)
+    assert TextParts(concepts=3, of_pace=True, scope=1.2).strength == pytest.approx(1.0)
+    assert TextParts(share=0.5, familiar=0.5).strength == pytest.approx(0.45 / 4)
+    assert TextParts(1, 3, True, True, 1.0).strength == pytest.approx(0.8)
+    assert TextParts(scope=0.5).strength == pytest.approx(0.365)
     assert TextParts(share=0.5, scope=-1).strength == 0.0
-    assert TextParts(angle=1.0, concepts=3, of_pace=True).strength == 0.0
+    assert TextParts(concepts=3, of_pace=True).strength < WEAK
 
 
 def test_a_text_of_words_that_only_a_case_has_is_near() -> None:
-    assert TextParts(share=1, angle=1.0, familiar=0.0).strength > STRONG
-    assert TextParts(share=1, angle=1.0, familiar=1.0).strength < WEAK
+    assert TextParts(share=1, familiar=0.0).strength >= STRONG
+    assert TextParts(share=1, familiar=1.0).strength < WEAK
 
 
 @given(
     share=st.floats(0, 1),
-    angle=st.floats(-3, 3),
     concepts=st.integers(0, 50),
     other=st.booleans(),
     pace=st.booleans(),
@@ -197,9 +196,9 @@ def test_a_text_of_words_that_only_a_case_has_is_near() -> None:
     familiar=st.floats(0, 1),
 )
 def test_strength_stays_between_nought_and_one(
-    share: float, angle: float, concepts: int, other: bool, pace: bool, scope: float, familiar: float
+    share: float, concepts: int, other: bool, pace: bool, scope: float, familiar: float
 ) -> None:
-    assert 0 <= TextParts(share, angle, concepts, pace, other, scope, familiar).strength <= 1
+    assert 0 <= TextParts(share, concepts, pace, other, scope, familiar).strength <= 1
 
 
 def test_a_text_beside_a_signature_adds_a_part_of_what_is_left() -> None:
