@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from case_library.retrieval.asked import CauseReader, asked_lines
+from tools.knowledge.taxonomy import causes
 
 PACKAGE = "case_library.retrieval"
 FITTED = Path(__file__).with_name("asked.npz")
+NAMED = 3  # lines that the name of a cause or of a mechanism counts as: it is what people type who know it
 FITTED_FROM = ("asked.txt", "lexicon.txt", "thesaurus.txt", "filler.txt")
 LEVELS = 127  # weights are stored in one byte each, as a share of the greatest of their cause
 
@@ -25,7 +27,19 @@ def source_key() -> str:
     digest = hashlib.sha256()
     for name in FITTED_FROM:
         digest.update(hashlib.sha256(files(PACKAGE).joinpath(name).read_bytes()).digest())
+    digest.update(repr(names()).encode())
     return digest.hexdigest()
+
+
+def names() -> dict[str, list[str]]:
+    """Return the names of each cause and its mechanisms, as words."""
+    return {each.id: [name.replace("_", " ") for name in (each.id, *each.mechanisms)] for each in causes().values()}
+
+
+def fitted() -> CauseReader:
+    """Return the reader of what people ask and of the names of the taxonomy."""
+    named = names()
+    return CauseReader.fit({cause: [*lines, *(named.get(cause, []) * NAMED)] for cause, lines in asked_lines().items()})
 
 
 def save(reader: CauseReader, path: Path, key: str) -> None:
@@ -76,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog=f"python -m {PACKAGE}.fitted", description=__doc__)
     parser.add_argument("--write", action="store_true", help="fit and write; without it only compare")
     if parser.parse_args().write:
-        save(CauseReader.fit(asked_lines()), FITTED, source_key())
+        save(fitted(), FITTED, source_key())
     elif stored_key() != source_key():
         raise SystemExit(f"{FITTED.name} is of other files than {', '.join(FITTED_FROM)}; run it with --write.")
 

@@ -72,7 +72,7 @@ def test_a_query_with_the_words_of_a_signal_shows_it_as_shared(index: CaseIndex)
 def test_a_question_about_something_else_is_abstained_on_with_the_reason(index: CaseIndex) -> None:
     recall = index.search(CaseQuery(text="how do I bake bread"))
     assert recall.hits == ()
-    assert recall.abstained == "No case is close: the best reaches a similarity of 0.00, and 0.35 is needed."
+    assert recall.abstained == "No case is close: the best reaches a similarity of 0.00, and 0.40 is needed."
     named = index.search(CaseQuery(text="validation accuracy after 700 steps"))
     assert named.hits == ()
     assert named.abstained.endswith("is needed; the question seems to be about model quality.")

@@ -14,7 +14,9 @@ from case_library.retrieval.asked import (
     features,
     parse_asked,
 )
-from case_library.retrieval.fitted import FITTED, cause_reader, load, save, source_key, stored_key
+from case_library.retrieval.fitted import FITTED, cause_reader, fitted, load, save, source_key, stored_key
+from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.recall import CaseIndex
 from tools.knowledge.taxonomy import causes
 
 LINES = {
@@ -80,11 +82,11 @@ def test_a_saved_reader_reads_as_before(tmp_path: Path) -> None:
 def test_the_reader_that_is_shipped_is_of_the_lines_as_they_are() -> None:
     renew = "run python -m case_library.retrieval.fitted --write"
     assert stored_key(FITTED) == source_key(), renew
-    fitted, shipped = CauseReader.fit(asked_lines()), cause_reader()
-    assert shipped.causes == fitted.causes
-    assert shipped.rarity == pytest.approx(dict(fitted.rarity), abs=1e-5), renew
-    half_a_level = np.abs(fitted.weights).max(axis=0) / 127 / 2
-    assert (np.abs(shipped.weights - fitted.weights) <= half_a_level + 1e-4).all(), renew
+    anew, shipped = fitted(), cause_reader()
+    assert shipped.causes == anew.causes
+    assert shipped.rarity == pytest.approx(dict(anew.rarity), abs=1e-5), renew
+    half_a_level = np.abs(anew.weights).max(axis=0) / 127 / 2
+    assert (np.abs(shipped.weights - anew.weights) <= half_a_level + 1e-4).all(), renew
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,26 @@ def test_a_question_in_other_words_is_read(text: str, cause: str) -> None:
     reading = cause_reader().read(text)
     assert cause in [reading.causes[place] for place in np.argsort(-reading.fit)[:3]]
     assert reading.scope > 0
+
+
+@pytest.mark.parametrize("cause", causes())
+def test_whoever_knows_the_name_of_a_cause_is_understood(cause: str) -> None:
+    reading = cause_reader().read(cause.replace("_", " "))
+    assert reading.causes[int(np.argmax(reading.fit))] == cause
+    assert reading.scope > 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("garbage collection pauses", "garbage_collection"),
+        ("my dataloader is slow", "slow_data_processing"),
+        ("stragglers in all-reduce", "straggler"),
+        ("kernel launch bound", "operator_dispatch"),
+        ("GPU thermal throttling?", "slow_device"),
+        ("checkpoint saving slow", "checkpoint_stall"),
+    ],
+)
+def test_short_questions_with_the_words_of_the_field_find_cases(text: str, cause: str) -> None:
+    with CaseIndex.open() as index:
+        assert cause in [hit.cause for hit in index.search(CaseQuery(text=text), limit=3).hits]
