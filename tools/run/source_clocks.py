@@ -237,9 +237,12 @@ def _stamped_places(other: TimedSteps, reference: TimedSteps) -> Iterator[Source
     found, far = _sole(near), _sole(anywhere)
     if far is not None and far.matched >= LEAST_LENGTHS and abs(far.offset_ns) > far.residual_ns + SKEW_NS:
         found = far
-    elif found is not None and found.matched >= LEAST_LENGTHS:
-        if shift_by_times(reference, other, found.offset_ns, found.residual_ns) == found.shift:
-            yield _by_ends(other, reference, found)
+    elif (
+        found is not None
+        and found.matched >= LEAST_LENGTHS
+        and shift_by_times(reference, other, found.offset_ns, found.residual_ns) == found.shift
+    ):
+        yield _by_ends(other, reference, found)
     residual_ns = max(other.resolution_ns, reference.resolution_ns)
     why = "by time stamps; a difference of the clocks of two hosts is not in the residual"
     if found is not None and abs(found.offset_ns) > max(found.residual_ns, residual_ns):
