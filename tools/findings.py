@@ -73,6 +73,7 @@ class Saving:
     most_ms: float
     method: str  # "monitor: time the training thread waited for a core"
     error_ms: float = 0.0  # standard error of the saving, where it rests on few events
+    same_samples: bool = False  # of the time for as many samples as a step has now: the step itself may grow
     of_series: bool = False  # counted in the unprofiled steps, so no recording without steps limits it
 
 

@@ -254,7 +254,10 @@ class CauseRecord(Record):
 
 
 class AdviceRecord(Record):
-    """One change to make, with what it would bring."""
+    """One change to make, with what it would bring.
+
+    With ``same_samples`` the predicted step is the time for as many samples as a step has now: the step may grow.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -269,6 +272,7 @@ class AdviceRecord(Record):
     predicted_step_ms: float | None
     predicted_speedup: float | None
     interval: tuple[float, float] | None
+    same_samples: bool = False
     text: str = ""
     setting: str | None = None
     evidence: list[str] = Field(default_factory=list)

@@ -283,6 +283,7 @@ class _Composer:
             predicted_step_ms=predicted[0].value if predicted else None,
             predicted_speedup=predicted[1].value if predicted else None,
             interval=(predicted[2].value, predicted[3].value) if predicted else None,
+            same_samples=ranked.finding.saving is not None and ranked.finding.saving.same_samples,
             text=" ".join(map(self._render, sentences)),
             setting=setting.setting if setting is not None and setting.setting else None,
             evidence=[self.ledger.cite(fact) for sentence in sentences for fact in sentence.facts],
@@ -296,6 +297,8 @@ class _Composer:
         if ranked.alone.withheld:
             return Sentence(f"The gain is not predicted: {ranked.alone.withheld}.")
         whole = "step" if steps_marked(self.profile.run) else "whole recording"
+        if ranked.finding.saving is not None and ranked.finding.saving.same_samples:
+            whole = "time for as many samples as a step has now"
         alone = "" if len(ranked.alone.steps) != 1 else "; one step was recorded, so its variation is not known"
         return Sentence(
             f"Fixing this would cut the {whole} to {{0}}, {{1}} faster (range {{2}} to {{3}}){alone}.", predicted

@@ -241,6 +241,7 @@ class _Page:
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
             alone = ", with this alone" if cause.shared_with else ""  # its saving above leaves out what others save too
             whole = "step" if self._marked else "time of the recording"
+            whole = "time for as many samples" if item.same_samples else whole
             gain = f" Predicted {whole}{alone}: {written(item.predicted_step_ms, 'ms')}, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
         return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]

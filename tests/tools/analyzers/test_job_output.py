@@ -52,11 +52,14 @@ def test_few_micro_batches_leave_a_pipeline_idle(tmp_path: Path) -> None:
     """
     profile = profile_of(tmp_path, PIPELINE.format(batch=8) + megatron(*STEPS))
     (finding,) = answer(profile, "pipeline.schedule").findings
-    passing, count, bubble, left, saved = (fact.value for fact in finding.claim.facts)
+    passing, count, bubble, left, saved, longer_ms, batch, batch_now = (fact.value for fact in finding.claim.facts)
+    assert (batch, batch_now) == (64, 8)
+    assert longer_ms == pytest.approx(profile.mean_step_ms * 39 / 11)
     assert (passing, count) == (4, 8)
     assert (bubble, left, saved) == pytest.approx((100 * 7 / 11, 100 * 7 / 39, 100 * (1 - 156 / 352)))
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx((1 - 156 / 352) * profile.mean_step_ms)
+    assert finding.saving.same_samples
     assert finding.confidence == 0.65  # no timers: nobody saw that the ranks are idle
     assert ranking(profile).causes[0].finding.cause == "pipeline_bubble"
 

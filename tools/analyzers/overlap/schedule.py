@@ -29,6 +29,9 @@ def schedule(profile: Profile) -> Check | Finding | None:
     bubble, count, passing = measure_all(profile, "stated_bubble_pct", "stated_stages", "stated_micro_batches")
     computes = measured(profile, "timed_compute_pct")
     wanted = ENOUGH_PER_STAGE * int(count.value)
+    longer = measure(profile, "schedule_step_ms", micro_batches=float(wanted))
+    batch = measured(profile, "schedule_batch")
+    batches = () if batch is None else (measure(profile, "schedule_batch", micro_batches=float(wanted)), batch)
     shape = say("{0} pass through {1}, which leaves {2} of the step idle.", passing, count, bubble)
     seen = () if computes is None else (say("By its timers a rank computes {0} of the step.", computes),)
     left = measure(profile, "stated_bubble_pct", micro_batches=float(wanted))
@@ -39,18 +42,21 @@ def schedule(profile: Profile) -> Check | Finding | None:
     if other or passing.value >= wanted or saved_pct < limits["noted_pct"]:
         return clean(shape, *seen)
     step_ms = profile.mean_step_ms
+    saved_ms = saved_pct / 100.0 * step_ms
     most_ms = min(bubble.value, 1.1 * saved_pct) / 100.0 * step_ms
     return Finding(
         cause="pipeline_bubble",
         claim=say(
             "Only {0} pass through {1}: the schedule leaves {2} of the step idle. "
-            f"With {wanted} micro-batches it would leave {{3}}, and as many samples would take {{4}} less time.",
-            *(passing, count, bubble, left, saved),
+            f"With {wanted} micro-batches it would leave {{3}}, and as many samples would take {{4}} less time: "
+            "a step takes {5} then, for a global batch"
+            + (" of {6} in place of {7}." if batches else " in proportion."),
+            *(passing, count, bubble, left, saved, longer, *batches),
         ),
         confidence=confidence(
             (saved_pct, limits["cause_share_pct"]), at_most=UNSEEN_CAP if computes is None else SEEN_CAP
         ),
         ranks=profile.rank_numbers,
-        saving=Saving(step_ms, saved_pct / 100.0 * step_ms, 0.5 * saved_pct / 100.0 * step_ms, most_ms, METHOD),
+        saving=Saving(step_ms, saved_ms, 0.5 * saved_ms, most_ms, METHOD, same_samples=True),
         details=seen,
     )

@@ -89,6 +89,27 @@ def schedule_saving_pct(profile: Profile, micro_batches: float) -> Measurement:
     return replace(now, value=100.0 * (1.0 - (100.0 - now.value) / (100.0 - then.value)))
 
 
+@metric("ms", "step with {micro_batches} micro-batches", "How long is a step with another number of micro-batches?")
+def schedule_step_ms(profile: Profile, micro_batches: float) -> Measurement:
+    """The mean step times as many micro-batches as now, less what the schedule saves; each takes as long as now."""
+    log = job_log(profile)
+    saved, passing = schedule_saving_pct(profile, micro_batches), _passing(log)
+    if passing is None or profile.series is None:
+        raise UsageError("the job's output does not state its micro-batches and the time of its steps")
+    return replace(saved, value=profile.mean_step_ms * (1.0 - saved.value / 100.0) * micro_batches / passing)
+
+
+@metric("samples", "samples of a step with {micro_batches} micro-batches", "How large would the global batch be?")
+def schedule_batch(profile: Profile, micro_batches: float | None = None) -> Measurement:
+    """The global batch of the job's arguments, with another number of such micro-batches in proportion."""
+    log = job_log(profile)
+    whole, passing = log.whole("global_batch_size"), _passing(log)
+    if whole is None or passing is None:
+        raise UsageError("the job's output does not state its global batch size and micro-batches")
+    found = _of_arguments(log, whole, ("global_batch_size", "micro_batch_size", "data_parallel_size"))
+    return found if micro_batches is None else replace(found, value=whole * micro_batches / passing)
+
+
 def _passing(log: JobLog) -> float | None:
     found = micro_batches(log)
     return None if found is None else float(found)
