@@ -13,12 +13,13 @@ from tools.analyzers.io.data_wait import loader_kind
 from tools.analyzers.overlap.pipeline import lighter, waiting_less
 from tools.analyzers.support.changes import scaled, shortened, shortened_on
 from tools.analyzers.support.excess import excesses, removal
-from tools.errors import InputError
+from tools.errors import InputError, UsageError
 from tools.intervals import length
 from tools.judgement.ranking import ranking
 from tools.knowledge.taxonomy import causes
 from tools.metrics.communication.pipeline import Stages, pipeline
 from tools.metrics.io import loader_spans
+from tools.metrics.recorded.job_log import schedule_saving_pct, schedule_step_ms, stated_bubble_pct
 from tools.views.communication.collectives import collectives
 from tools.views.communication.transfers import fits, transfers
 from tools.views.device.kernels import MATH_CLASSES, MATRIX_UNIT, device_of, kernel_table, spec_for
@@ -55,6 +56,7 @@ class Effect:
     rests_on: str
     change: Change = ()
     figure: Prediction | None = None
+    same_samples: bool = False  # the figure is of the time for as many samples as a step has now
     step_ms: float | None = None  # the mean step that figures of this change are of; None for the mean traced one
 
 
@@ -185,6 +187,8 @@ def _no_data_waits(profile: Profile, asked: AskedChange) -> Effect | Refused:
 
 
 def _micro_batches(profile: Profile, asked: AskedChange) -> Effect | Refused:
+    if not profile.traced:
+        return _by_schedule(profile, asked)
     stages = pipeline(profile)
     if stages is None:
         return _no_pipeline(asked)
@@ -218,6 +222,25 @@ def _equal_stages(profile: Profile, asked: AskedChange) -> Effect | Refused:
 
 def _heaviest(stages: Stages) -> int:
     return int(stages.table.index.to_numpy(dtype=np.int64)[int(stages.table["compute_ms"].to_numpy().argmax())])
+
+
+def _by_schedule(profile: Profile, asked: AskedChange) -> Effect | Refused:
+    """The time for as many samples by the schedule that the job's output states, each micro-batch as long as now."""
+    try:
+        now, then = stated_bubble_pct(profile), stated_bubble_pct(profile, asked.number)
+        saved, longer = schedule_saving_pct(profile, asked.number), schedule_step_ms(profile, asked.number)
+    except UsageError as error:
+        needs = "the job's arguments (stages, micro and global batch size) in its output, or the traces of all stages"
+        return Refused(asked.text, str(error), needs)
+    saved_ms, idle_ms = (each.value / 100.0 * profile.mean_step_ms for each in (saved, now))
+    least_ms, most_ms = sorted((LEAST_OF_PLAN * saved_ms, min(1.1 * saved_ms, idle_ms)))
+    rests_on = (
+        f"the job's schedule leaves {now.value:.3g} % of the step idle and would leave {then.value:.3g} %, by "
+        f"(p - 1) / (v m + p - 1); a step of {asked.number:g} micro-batches, each as long as now, takes "
+        f"{longer.value:.0f} ms, with a global batch in proportion"
+    )
+    figure = _figure(profile, saved_ms, least_ms, most_ms, 0.0)
+    return Effect(asked.text, "formula", rests_on, figure=figure, same_samples=True)
 
 
 def _no_pipeline(asked: AskedChange) -> Refused:

@@ -40,7 +40,8 @@ def recorded_base(profile: Profile) -> StepBase:
     assert series is not None
     steps, words = len(series.slowest_ms), untouched(profile)
     rank = f" of rank {series.slowest_rank}" if len(series.ranks) > 1 else ""
-    said = f"mean of {steps} step{'s' * (steps != 1)}{rank} {words}"
+    lines = f"{steps} lines, each of several steps" if series.averaged else f"{steps} step{'s' * (steps != 1)}"
+    said = f"mean of {lines}{rank} {words}"
     return StepBase(series.mean_ms, steps, "series_step_ms", said)
 
 

@@ -46,6 +46,7 @@ class WhatIf:
     rests_on: tuple[Rest, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...] = ()
+    same_samples: bool = False  # predicted is the time for as many samples as a step has now
     change: Change = ()  # what is replayed; empty where all rests on a simulation or formula of its own
 
     @property
@@ -73,7 +74,8 @@ def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
         return WhatIf(texts, base, None, rests_on, (unsure,), tuple(notes))
     if len(parts) > 1:
         notes.append(TOGETHER)
-    return WhatIf(texts, base, _combined(parts, base.step_ms), rests_on, (), tuple(notes), change)
+    same = any(each.same_samples for each in made)
+    return WhatIf(texts, base, _combined(parts, base.step_ms), rests_on, (), tuple(notes), same, change)
 
 
 def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:

@@ -81,6 +81,7 @@ def as_record(found: WhatIf) -> dict[str, object]:
         "step_ms": found.step_ms,
         "steps": found.base.steps,
         "step_of": found.base.said,
+        "same_samples": found.same_samples,
         "predicted": None if found.prediction is None else _predicted(found.prediction),
         "rests_on": [asdict(each) for each in found.rests_on],
         "refused": [asdict(each) for each in found.refused],
@@ -108,7 +109,8 @@ def answer_text(found: WhatIf) -> str:
     if (expected := found.prediction) is not None:
         speedup = f"{expected.speedup:.2f}x ({expected.speedup_low:.2f}x to {expected.speedup_high:.2f}x)"
         span = f"{expected.low_ms:.4g} to {expected.high_ms:.4g} ms"
-        lines.append(f"Predicted step: {expected.step_ms_after:.4g} ms ({span}), speedup {speedup}")
+        what = "time for as many samples as a step has now" if found.same_samples else "step"
+        lines.append(f"Predicted {what}: {expected.step_ms_after:.4g} ms ({span}), speedup {speedup}")
     else:
         lines.append("Predicted step: not assessable from this run")
     lines += [f"  {each.asked}: {each.why}; what it needs: {each.needs}" for each in found.refused]

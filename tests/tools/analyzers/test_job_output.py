@@ -13,6 +13,7 @@ from tests.tools.sources.kineto_text import span, write_trace
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
+from tools.judgement.what_if import answered
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
 from tools.views.profile import Profile
@@ -62,6 +63,23 @@ def test_few_micro_batches_leave_a_pipeline_idle(tmp_path: Path) -> None:
     assert finding.saving.same_samples
     assert finding.confidence == 0.65  # no timers: nobody saw that the ranks are idle
     assert ranking(profile).causes[0].finding.cause == "pipeline_bubble"
+
+
+def test_a_what_if_on_the_output_alone_is_that_of_the_diagnosis(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, PIPELINE.format(batch=8) + megatron(*STEPS))
+    found = answered(profile, "micro_batches=32")
+    assert found.prediction is not None
+    assert found.same_samples
+    assert found.prediction.step_ms_after == pytest.approx(156 / 352 * profile.mean_step_ms)
+    assert found.prediction.low_ms < found.prediction.step_ms_after < found.prediction.high_ms
+    slower = answered(profile, "micro_batches=1").prediction
+    assert slower is not None
+    assert slower.low_ms < slower.step_ms_after < slower.high_ms
+    assert slower.step_ms_after > profile.mean_step_ms
+    unknown = answered(profile_of(tmp_path, megatron(*STEPS)), "micro_batches=32")
+    assert [each.why for each in unknown.refused] == [
+        "the job's output does not state its pipeline stages and micro-batches"
+    ]
 
 
 @pytest.mark.parametrize(("forward_ms", "status", "sure"), [(180.0, "found", 0.9), (450.0, "clean", 0.0)])
