@@ -9,6 +9,7 @@ from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import cause_title, costs, on_ranks
 from hermes_agent.questions.answers.causes import about, fewest_workers
+from hermes_agent.questions.answers.checkpoints import other_interval
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.reading.question import Question, Subject, normalised, subject_of, wording
@@ -115,6 +116,8 @@ def in_full(item: AdviceRecord) -> str:
 
 def what_if(discussion: Discussion, question: Question) -> str:
     """The step with the changes that the question names, else without its cause, else without each cause found."""
+    if interval := other_interval(discussion, question):
+        return interval
     item = _named_advice(discussion, question)
     advised = "" if item is None else in_full(item)
     predicted, instead = with_changes(discussion, question)

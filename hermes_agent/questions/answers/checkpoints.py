@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from hermes_agent.model.display import counted
 from hermes_agent.questions.answers.causes import about
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed
 from hermes_agent.questions.reading.question import Question, subject_of, wording
 from tools.metrics.recorded.saves import saves
+from tools.metrics.recorded.series import rank_stalls
+
+INTERVAL = re.compile(
+    r"\b(?:sav(?:e|es|ed|ing)|checkpoint\w*|snapshots?)\b.*\bevery (?P<every>\d{1,7}) (?:steps?|iterations?|batches)\b"
+)
 
 
 def saved_states(discussion: Discussion, question: Question) -> str:
@@ -20,6 +27,23 @@ def saved_states(discussion: Discussion, question: Question) -> str:
     subject = subject_of("checkpoints")
     found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
     return blocks(["" if found else wording("no_saves"), about(discussion, subject) if subject else ""])
+
+
+def other_interval(discussion: Discussion, question: Question) -> str:
+    """The mean step if the state were saved every so many steps, where its saves show as periodic stalls; else why not
+    and what is known; empty where the question names no such interval."""
+    named = INTERVAL.search(question.words)
+    if named is None:
+        return ""
+    every, profile = int(named["every"]), discussion.profile()
+    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
+    stalls = rank_stalls(profile) if found and profile.series is not None else {}
+    if not stalls or not every:
+        subject = subject_of("checkpoints")
+        return blocks([wording("interval_open"), about(discussion, subject) if subject else ""])
+    rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
+    where = f" of rank {rank}" if len(discussion.ranks) > 1 else ""
+    return discussion.say(wording("interval").format(where=where, every=every), rank=rank, every=every)
 
 
 def _of_rank(discussion: Discussion, rank: int) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import Answer, reply
-from tests.hermes_agent.questions.discussed import discuss
-from tests.recorded_runs import recorded_profile, records_of, step_rows
+from tests.hermes_agent.questions.discussed import discuss, unsupported
+from tests.recorded_runs import recorded_profile, records_of, step_rows, untraced_profile
 from tests.synthetic import RankBuilder
 
 USUAL_MS, PAUSE_MS, EVERY = 50.0, 300.0, 6
@@ -81,3 +81,34 @@ def test_the_longest_unprofiled_step_is_named_before_the_slowest_traced_one(coll
     answer = reply(collecting, "Which step is slow?")
     assert dict(values(answer, "series_step_ms"))["max"] == USUAL_MS + PAUSE_MS
     assert answer.text.index("The longest unprofiled step") < answer.text.index("the slowest traced one")
+
+
+SAVED = 10  # steps between the made-up saves
+
+
+def _saving() -> Discussion:
+    """60 steps of 50 ms, each tenth 150 ms longer; 54 of them are looked at, with 6 long ones."""
+    walls_ms = [200.0 if step % SAVED == SAVED - 1 else 50.0 for step in range(60)]
+    return discuss(untraced_profile(records_of([step_rows(0, walls_ms)])))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what happens if I save every 100 steps instead of 10?", "would a checkpoint every 100 steps be faster?"],
+)
+def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_ones(text: str) -> None:
+    discussion = _saving()
+    answer = reply(discussion, text)
+    found = {each.metric: each.value for each in answer.evidence}
+    assert answer.intent == "what_if"
+    assert found["stall_period_steps"] == SAVED
+    cost_ms = 150.0 * 6 / 54
+    assert found["series_step_ms"] == pytest.approx(50.0 + cost_ms)
+    assert found["spaced_stalls_step_ms"] == pytest.approx(50.0 + cost_ms * SAVED / 100)
+    assert unsupported(answer.text, discussion) == []
+
+
+def test_rarer_saves_are_not_predicted_where_no_save_was_found() -> None:
+    run = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
+    text = reply(run, "what happens if I save every 100 steps instead of 10?").text
+    assert text.startswith("What another save interval brings cannot be predicted from this run")

@@ -171,6 +171,17 @@ def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
     return _of_stalls(profile, rank, stalls, stalls.cost_ms, f"sum of excess_ms over {steps} steps")
 
 
+@metric(
+    "ms", "mean step time with a periodic stall every {every} steps", "How long would a step take with rarer stalls?"
+)
+def spaced_stalls_step_ms(profile: Profile, every: int, rank: int) -> Measurement:
+    """Mean usual step of a rank with a stall as long as now every so many steps: mean - cost * (1 - period/every)."""
+    if every < 1:
+        raise UsageError(f"a stall every {every} steps is not possible; name a positive number of steps")
+    stalls, own = _stalls(profile, rank), step_series_of(run_series(profile), rank)
+    return _of_stalls(profile, rank, float(own.ms.mean()) - stalls.cost_ms * (1.0 - stalls.period / every))
+
+
 @metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
 def own_excess_pct(profile: Profile, rank: int) -> Measurement:
     """Extra own time of a rank over the median of the other ranks, mean per usual step, of the step."""
