@@ -259,6 +259,11 @@ def _help(_: Discussion, __: Question) -> str:
     return f"You can ask:\n{rows}\n\nAnswers cite their evidence; `show E1` opens it."
 
 
+def _overview(discussion: Discussion, question: Question) -> str | None:
+    summary = advice.summarise(discussion, question)
+    return None if summary is None else blocks([steps.longest_first(discussion, question), summary])
+
+
 PAGED = {
     *("kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"),
     *("counts", "streams"),
@@ -270,7 +275,7 @@ OF_NO_FIGURE = {
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
-    "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited",
+    "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
     "sampled_devices",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
@@ -311,6 +316,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "low_rate": job_output.low_rate,
         "awaited": ranks.awaited,
         "sampled_devices": job_output.sampled_devices,
+        "rhythm": steps.rhythm,
         "drift": job_output.drift,
         "timeouts": job_output.timeouts,
         "skipped_steps": job_output.skipped_steps,
@@ -368,7 +374,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "change": advice.what_to_change,
         "ranks": ranks.which_rank,
         "steps": steps.which_step,
-        "overview": advice.summarise,
+        "overview": _overview,
         "definition": causes.define,
         "suspicion": alternatives.suspect_each,
     }

@@ -10,7 +10,7 @@ from hermes_agent.model.diagnosis import CheckRecord
 from hermes_agent.questions.answers.causes import check_text
 from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, paragraph
+from hermes_agent.questions.prose import blocks, bullets, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
@@ -25,8 +25,15 @@ NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
 
 def hang(discussion: Discussion, _: Question) -> str | None:
-    """Who is waited for, by time-outs and the records of collectives; None where no source shows a hang."""
-    return _found(discussion, HANGS)
+    """Who is waited for, by time-outs and the records of collectives, and what to look at next; None where no source
+    shows a hang."""
+    found = _found(discussion, HANGS)
+    needs = discussion.diagnosis.next_measurements[:1]
+    if found is None or not needs:
+        return found
+    of_waiting = _found(discussion, HANGS[1:]) is None  # the records of collectives name who is missing
+    record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
+    return blocks([found, wording("hang_next") if of_waiting else "", record])
 
 
 def sampled_devices(discussion: Discussion, _: Question) -> str | None:

@@ -12,7 +12,7 @@ from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
 from tools.errors import UsageError
 from tools.findings import Argument
-from tools.metrics.recorded.series import run_series
+from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.views.parts import PARTS
 from tools.views.profile import NO_TRACE
 from tools.views.steps.coarse import step_series
@@ -25,6 +25,7 @@ DRAINED = 1e-6  # a window longer than its marks by more than this share holds m
 DEVICE_PARTS = ("compute", "exposed_communication")
 RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
+WHAT_SLOW = re.compile(r"^what (is|was|are) (so )?slow\b")
 UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
@@ -44,6 +45,24 @@ def how_long(discussion: Discussion, question: Question) -> str:
         said = discussion.say(wording("logged_steps")) if logged else wording("traced_only")
         return blocks([said, _duration(discussion, None)])
     return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))
+
+
+def longest_first(discussion: Discussion, question: Question) -> str:
+    """The longest recorded steps where it is asked what is slow and no trace and no cause says it; else empty."""
+    profile = discussion.profile()
+    recorded = not profile.traced and profile.series is not None and not discussion.diagnosis.causes
+    return _slowest_recorded(discussion, question) if recorded and WHAT_SLOW.search(question.words) else ""
+
+
+def rhythm(discussion: Discussion, _: Question) -> str | None:
+    """How often long steps recur on the rank that loses most to them, and how long they are; None without a rhythm."""
+    profile = discussion.profile()
+    stalls = {} if profile.series is None else rank_stalls(profile)
+    if not stalls:
+        return None
+    rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
+    where = f" of rank {rank}" if len(discussion.ranks) > 1 else ""
+    return discussion.say(wording("rhythm").format(where=where), rank=rank)
 
 
 def which_step(discussion: Discussion, question: Question) -> str:

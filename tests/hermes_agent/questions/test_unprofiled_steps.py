@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
@@ -9,6 +11,9 @@ from hermes_agent.questions.intents import Answer, reply
 from tests.hermes_agent.questions.discussed import discuss, unsupported
 from tests.recorded_runs import recorded_profile, records_of, step_rows, untraced_profile
 from tests.synthetic import RankBuilder
+from tests.tools.sources.job_log.logs import megatron
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 USUAL_MS, PAUSE_MS, EVERY = 50.0, 300.0, 6
 STEPS = 60
@@ -112,3 +117,25 @@ def test_rarer_saves_are_not_predicted_where_no_save_was_found() -> None:
     run = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
     text = reply(run, "what happens if I save every 100 steps instead of 10?").text
     assert text.startswith("What another save interval brings cannot be predicted from this run")
+
+
+def test_how_often_long_steps_come_is_answered_with_their_period_and_length() -> None:
+    discussion = _saving()
+    answer = reply(discussion, "how often does the long step come?")
+    found = {each.metric: each.value for each in answer.evidence}
+    assert answer.intent == "rhythm"
+    assert found["stall_period_steps"] == SAVED
+    assert found["stall_excess_ms"] == pytest.approx(150.0)
+    assert unsupported(answer.text, discussion) == []
+    even = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
+    assert reply(even, "how often does the long step come?").intent != "rhythm"
+
+
+def test_what_is_slow_names_the_long_step_of_a_few_printed_ones(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(megatron(*enumerate((512.3, 511.9, 2011.9, 512.8, 512.1), 1)))
+    answer = reply(discuss(Profile(load_run([log]))), "what is slow?")
+    assert answer.intent == "overview"
+    rows = [line for line in answer.text.splitlines() if line.startswith("| w")]
+    assert "| 3 |" in rows[0]
+    assert "2012" in rows[0]

@@ -171,6 +171,8 @@ def test_a_question_for_the_guilty_rank_of_a_hang_is_answered_by_the_time_outs(t
     found = reply(hung, question)
     assert found.intent == "hang"
     assert "timed out" in found.text
+    assert "look first in the output of the ranks that report none" in found.text
+    assert "`TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1`" in found.text
     assert reply(job(tmp_path, STEADY), question).intent != "hang"
 
 
