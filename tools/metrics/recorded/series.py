@@ -179,7 +179,8 @@ def spaced_stalls_step_ms(profile: Profile, every: int, rank: int) -> Measuremen
     if every < 1:
         raise UsageError(f"a stall every {every} steps is not possible; name a positive number of steps")
     stalls, own = _stalls(profile, rank), step_series_of(run_series(profile), rank)
-    return _of_stalls(profile, rank, float(own.ms.mean()) - stalls.cost_ms * (1.0 - stalls.period / every))
+    value = float(own.ms.mean()) - stalls.cost_ms * (1.0 - stalls.period / every)
+    return _of_stalls(profile, rank, stalls, value, "long steps of a rhythm")
 
 
 @metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
