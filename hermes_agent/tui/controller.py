@@ -64,6 +64,7 @@ class Controller:
         self._last_text = ""
         self._held: list[Held] = []  # typed while a run is opened
         self._releasing = False
+        self._left = False  # after that nothing is shown: the conversation may be gone
         app.panel.draw(self._progress)
 
     def guarded(self, act: Callable[[], None]) -> None:
@@ -334,6 +335,7 @@ class Controller:
 
     def leave(self) -> None:
         """End the chat; the running job is asked to stop."""
+        self._left = True
         self.stop()
         self._app.exit(0)
 
@@ -348,13 +350,14 @@ class Controller:
 
     def close(self) -> None:
         """Stop the running job and close the sessions, unless a thread still uses it."""
+        self._left = True
         if not self.stop():
             self.runs.close()
 
     async def happened(self, message: Happened) -> None:
         """Draw one event."""
         job, event = message.job, message.event
-        if job.stop.is_set():
+        if job.stop.is_set() or self._left:
             return
         if job.opens:
             self._advance(job, event)
@@ -384,7 +387,20 @@ class Controller:
                 pass
 
     async def ended(self, message: Ended) -> None:
-        """Show the result, and start the next job."""
+        """Show the result, and start the next job; after leaving, neither."""
+        job = message.job
+        if not self._left:
+            await self._show_end(message)
+        if job is self._job:
+            self._job = None
+        if self._left:
+            return
+        if job.opens:
+            self._release(job, opened=message.take is not None)
+        self._next()
+        self.tick()
+
+    async def _show_end(self, message: Ended) -> None:
         job = message.job
         answer = self._answers.pop(job, None)
         if job is self._job:
@@ -401,9 +417,3 @@ class Controller:
         if job.opens and message.take is None:  # the panel shows the run under discussion again
             self._progress = self.runs.current.progress if self.runs.open else Progress()
             self._app.panel.draw(self._progress)
-        if job is self._job:
-            self._job = None
-        if job.opens:
-            self._release(job, opened=message.take is not None)
-        self._next()
-        self.tick()

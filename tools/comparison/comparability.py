@@ -37,6 +37,8 @@ WEIGHT_AT: Mapping[str, int] = MappingProxyType(
 LEAST = 0.3  # of the comparability: below it runs are not compared
 # What is left of the comparability where the runs differ so, or do not state whether they do.
 OTHER_DEVICE, OTHER_WORK, OTHER_LAYOUT, OTHER_CLOCK, NOT_STATED = 0.5, 0.5, 0.8, 0.8, 0.9
+DEVICES_UNKNOWN = "the devices"  # neither records nor outputs name them so that they can be compared
+ALL_UNKNOWN = 3  # model, world size and devices
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,23 @@ def comparability_of_records(a: Profile, b: Profile) -> Comparability:
     if len(set(origins)) > 1:
         reasons.append(f"step times of {origins[0]} against those of {origins[1]}")
         score *= OTHER_CLOCK
-    if not same_model_stated(*logs):
-        reasons.append("the model is not stated")
-        score *= NOT_STATED
-    reasons.append("the devices are not stated")
-    score *= NOT_STATED
+    unknown = unknown_of_records(a, b)
+    reasons += [f"not stated by both: {', '.join(unknown)}"]
+    score *= NOT_STATED ** len(unknown) if len(unknown) < ALL_UNKNOWN else 0.0
     return _refused_below_least(score, reasons)
+
+
+def unknown_of_records(a: Profile, b: Profile) -> tuple[str, ...]:
+    """What two runs without traces would have to share and do not both state; all of it: nothing says they are one job.
+
+    ``require_series`` refuses world sizes that differ.
+    """
+    sized = a.run.layout.world_size is not None and b.run.layout.world_size is not None
+    return (
+        *(() if same_model_stated(a.run.job_log, b.run.job_log) else ("the model",)),
+        *(() if sized else ("the world size",)),
+        DEVICES_UNKNOWN,
+    )
 
 
 def _refused_below_least(score: float, reasons: Sequence[str]) -> Comparability:

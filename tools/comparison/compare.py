@@ -15,6 +15,7 @@ from tools.comparison.comparability import (
     comparability_of_records,
     likeness,
     require_series,
+    unknown_of_records,
 )
 from tools.comparison.job_settings import changed_settings
 from tools.errors import UsageError
@@ -92,7 +93,6 @@ def _recorded(a: Profile, b: Profile, name: str, metric: str, **arguments: str |
         return None
 
 
-SAME_ASSUMED = "Records do not name model and devices; that they are the same was assumed."
 APART_PCT = 3.0  # traced steps that differ less from unprofiled ones are not given twice
 NONE: tuple[Difference, ...] = ()
 # HCCL names a kernel by group, call and stream of that run: under such names every collective would be gone and new.
@@ -122,6 +122,7 @@ def compare(a: Profile, b: Profile) -> Comparison:
     if not a.traced or not b.traced:
         require_series(a, b)
         step, recorded = _recorded_difference(a, b)
+        unknown = ", ".join(unknown_of_records(a, b))
         stated = changed_settings(a.run.job_log, b.run.job_log)
         return Comparison(
             step=step,
@@ -133,7 +134,7 @@ def compare(a: Profile, b: Profile) -> Comparison:
             headline=_headline(step, "unprofiled step"),
             changes=(*_recorded_changes(a, recorded), *(each.sentence(len(stated) == 1) for each in stated)),
             comparability=comparability_of_records(a, b),
-            notes=(SAME_ASSUMED,),
+            notes=(f"Not stated by both runs: {unknown}; that they are the same was assumed.",),
             recorded=recorded,
         )
     alike = likeness(a, b)

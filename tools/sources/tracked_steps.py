@@ -24,6 +24,8 @@ IN_SECONDS = {
 }
 OF_INTERVAL = "time_metrics/end_to_end(s)"  # torchtitan: the mean over the steps since the last record
 TOKENS = re.compile(r"(?:.*/)?(?:throughput\(tps\)|tokens?(?:_per_|/)s(?:ec(?:ond)?)?|tps)\Z")
+# Of a model's configuration in Hugging Face Transformers, under Megatron-LM's names.
+SIZE_NAMES = {"num_hidden_layers": "num_layers", "intermediate_size": "ffn_hidden_size"}
 SUMMARY = re.compile(r"(?:.*/)?train_runtime\Z")  # the last record of HF Trainer: of the whole training
 
 
@@ -71,7 +73,8 @@ class TrackedSteps:
 
 def tracked_log(name: str, series: Series | None, settings: Mapping[str, tuple[str, int]] | None = None) -> JobLog:
     """The record of one tracker file; ``settings`` by name with the record that states them."""
-    known = {key: Cited(value, record) for key, (value, record) in (settings or {}).items() if key in ARGUMENTS}
+    named = {SIZE_NAMES.get(key, key): stated for key, stated in (settings or {}).items()}
+    known = {key: Cited(value, record) for key, (value, record) in named.items() if key in ARGUMENTS}
     steps = empty_table(STEP_COLUMNS)
     if series is not None:
         steps = series.table.assign(rank=0, file=0)[list(STEP_COLUMNS)].astype(STEP_COLUMNS)

@@ -19,7 +19,7 @@ from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.conversation import PictureMessage
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolMessage
 from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, ResultScreen, TableScreen
-from hermes_agent.tui.work import Cancelled, Openings
+from hermes_agent.tui.work import Cancelled, Ended, Job, Openings
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
 from tests.hermes_agent.tui.fake_session import HOSTILE, WAIT_S, FakeSession, hypotheses, openings
 from tools.errors import ExitCode, UsageError
@@ -637,3 +637,29 @@ async def test_a_question_for_a_picture_is_answered_and_drawn() -> None:
         assert "the file is gone" in said(app)
         await typed(pilot, "/heatmap nonsense")
         assert "There is no heatmap of 'nonsense'; there are own, wall" in said(app)
+
+
+async def test_leaving_while_a_run_is_opened_ends_without_an_error() -> None:
+    session = FakeSession(hold=True)
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(session.half_way.is_set, pilot)
+        app.prompt.fill("/quit")
+        await pilot.press("enter")
+        await until(lambda: not app.is_running, pilot)
+    assert app.return_code == 0
+    assert app.return_value == 0
+
+
+async def test_a_result_that_comes_after_leaving_is_not_shown() -> None:
+    app = chat(FakeSession(), given=False)
+    shown: list[str] = []
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.controller.leave()
+        await app.controller.ended(
+            Ended(Job("late", lambda _, __: None, lambda _: None), take=lambda: shown.append(""))
+        )
+        await app.controller.ended(Ended(Job("late", lambda _, __: None, lambda _: None)))
+        assert shown == []
+        assert "Interrupted" not in said(app)

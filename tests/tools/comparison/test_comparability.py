@@ -54,10 +54,10 @@ def test_without_recorded_shapes_no_layer_is_known() -> None:
 ARGUMENTS = {"num_layers": 24, "hidden_size": 1024, "global_batch_size": 4, "micro_batch_size": 1, "world_size": 8}
 
 
-def logged(folder: Path, step_ms: float = 900.0, **changed: int) -> Profile:
+def logged(folder: Path, step_ms: float = 900.0, left_out: tuple[str, ...] = (), **changed: int) -> Profile:
     """A job's output with its arguments, as Megatron-LM prints them, and steps that vary by 1 %."""
     folder.mkdir()
-    lines = [f"  {name} {'.' * 30} {value}" for name, value in {**ARGUMENTS, **changed}.items()]
+    lines = [f"  {name} {'.' * 30} {value}" for name, value in {**ARGUMENTS, **changed}.items() if name not in left_out]
     steps = megatron(*((step, step_ms * (1 + 0.01 * (step % 3 - 1))) for step in range(1, 41)))
     (folder / "job.out").write_text("\n".join(lines) + "\n" + steps)
     return Profile(load_run([folder]))
@@ -67,7 +67,21 @@ def test_outputs_of_the_same_job_are_comparable_but_for_what_they_do_not_state(t
     found = compare(logged(tmp_path / "a"), logged(tmp_path / "b", 990.0))
     assert found.step.after.value / found.step.before.value == pytest.approx(1.1, rel=1e-3)
     assert found.changes == ()
-    assert (found.comparability.score, found.comparability.reasons[-1]) == (0.81, "the devices are not stated")
+    assert (found.comparability.score, found.comparability.reasons) == (0.9, ("not stated by both: the devices",))
+    assert found.notes == ("Not stated by both runs: the devices; that they are the same was assumed.",)
+
+
+def test_what_is_unknown_of_either_output_lowers_the_comparability_and_knowing_nothing_refuses(tmp_path: Path) -> None:
+    whole = logged(tmp_path / "a")
+    no_model = logged(tmp_path / "b", left_out=("num_layers", "hidden_size"))
+    assert compare(whole, no_model).comparability.score == 0.81
+    assert compare(no_model, whole).comparability.score == 0.81
+    no_size = logged(tmp_path / "c", left_out=("world_size",))
+    assert compare(whole, no_size).comparability.score == 0.81
+    nothing = logged(tmp_path / "d", left_out=("num_layers", "hidden_size", "world_size"))
+    for pair in ((whole, nothing), (nothing, whole), (no_model, no_size)):
+        with pytest.raises(NotComparableError, match="not stated by both: the model, the world size, the devices"):
+            compare(*pair)
 
 
 def test_settings_that_differ_are_listed_and_lower_the_comparability(tmp_path: Path) -> None:
@@ -75,17 +89,17 @@ def test_settings_that_differ_are_listed_and_lower_the_comparability(tmp_path: P
     layout = compare(before, logged(tmp_path / "b", 800.0, micro_batch_size=2))
     assert [each.names for each in layout.changes] == [("micro_batch_size", "1", "2")]
     assert "no other setting that both state differs" in layout.changes[0].template
-    assert layout.comparability.score == 0.65  # 0.8 * 0.9 * 0.9
+    assert layout.comparability.score == 0.72  # 0.8 * 0.9
     work = compare(before, logged(tmp_path / "c", 800.0, micro_batch_size=2, global_batch_size=8))
-    assert work.comparability.score == 0.32  # 0.5 * 0.8 * 0.9 * 0.9
+    assert work.comparability.score == 0.36  # 0.5 * 0.8 * 0.9
 
 
 def test_jobs_of_other_models_or_with_hardly_anything_in_common_are_refused(tmp_path: Path) -> None:
     before = logged(tmp_path / "a")
     changed = {"micro_batch_size": 2, "global_batch_size": 8, "data_parallel_size": 4}
     less = compare(before, logged(tmp_path / "b", **changed))  # the first does not state its data-parallel size
-    assert less.comparability.score == 0.32
-    with pytest.raises(NotComparableError, match=r"comparability 0\.26 is below 0\.3"):
+    assert less.comparability.score == 0.36
+    with pytest.raises(NotComparableError, match=r"comparability 0\.29 is below 0\.3"):
         compare(
             logged(tmp_path / "c", data_parallel_size=8),
             logged(tmp_path / "d", **changed),

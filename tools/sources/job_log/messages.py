@@ -30,6 +30,7 @@ ARGUMENTS = {
     *WORLD_NAMES,
     *("micro_batch_size", "global_batch_size", "virtual_pipeline_model_parallel_size", "expert_model_parallel_size"),
     *("context_parallel_size", "log_interval", "seq_length", "num_layers", "train_batch_size"),
+    *("hidden_size", "num_attention_heads", "ffn_hidden_size"),
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")

@@ -269,6 +269,13 @@ def test_a_real_fine_tuning_on_eight_devices(traces: Path) -> None:
     assert ranking(profile).verdict == "inconclusive"
 
 
+def test_the_configuration_of_a_fine_tuning_states_the_model_by_its_sizes(traces: Path) -> None:
+    log = read_wandb(traces / "wandb/alpaca_8gpu.wandb").log
+    assert log is not None
+    sizes = {"num_layers": "32", "hidden_size": "4096", "num_attention_heads": "32", "ffn_hidden_size": "11008"}
+    assert {name: log.settings[name].value for name in sizes} == sizes  # of its configuration: Llama 7B
+
+
 def test_a_compressed_copy_and_one_among_other_files_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "wandb/run-1").mkdir(parents=True)
     (tmp_path / "wandb/run-1/run-1.wandb").write_bytes(SMALL)
