@@ -37,7 +37,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return [
             *_of_output(profile),
             *_of_samples(profile),
-            *_of_stacks(profile),
+            *_without_steps(profile),
             *_cut(profile),
             *_open_verdict(ranking),
             *_partial(profile),
@@ -109,13 +109,17 @@ def _of_samples(profile: Profile) -> list[Sentence]:
     return said[:MOST_SAMPLED]
 
 
-MOST_STACKED = 3  # sentences of where host threads are
+MOST_OF_A_KIND = 3  # sentences of where host threads are, or of the allocator
+WITHOUT_STEPS = ("cpu.sampled_stacks", "memory.snapshot")
 
 
-def _of_stacks(profile: Profile) -> list[Sentence]:
-    """Where sampled stacks show the training threads, and a rank that is elsewhere, where there are no steps."""
-    sampled = check_of(profile, "cpu.sampled_stacks")
-    return [] if sampled is None else [*sampled.support[:MOST_STACKED]]
+def _without_steps(profile: Profile) -> list[Sentence]:
+    """What sampled stacks and snapshots of the allocator show, findings first, where there are no steps."""
+    said = list[Sentence]()
+    for check in filter(None, (check_of(profile, name) for name in WITHOUT_STEPS)):
+        found = [each for finding in check.findings for each in (finding.claim, *finding.details)]
+        said += [*found, *check.support][:MOST_OF_A_KIND]
+    return said
 
 
 def _seen(check: Check) -> tuple[Sentence, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from tests.synthetic import V100, RankBuilder, profile_of, run_of
+from tests.tools.sources.memory_snapshot.test_snapshots import MIB, block, event, snapshot, written
 from tools.analyzers.registry import all_checks
 from tools.findings import Sentence
 from tools.judgement.lead import Lead, Place
@@ -19,6 +21,7 @@ from tools.judgement.ranking import ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS
 from tools.metrics.registry import measure
 from tools.run.model import Device, Layout
+from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.claim import COVERS_PCT
 
@@ -188,3 +191,15 @@ def test_the_title_says_cpu_only_where_nothing_else_is_known(
     source = SourceRecord(path="t.json", format="kineto", ranks=[0], status="complete")
     whole = diagnosis.model_copy(update={"run": diagnosis.run.model_copy(update={"sources": [source]})})
     assert render_text(whole).splitlines()[0].endswith(f"· {title}")
+
+
+def test_a_snapshot_alone_states_its_sizes_in_the_short_answer(tmp_path: Path) -> None:
+    """10 and 4 MiB are live at the end, 6 MiB came and went before the 4: the peak is 16 of 16 MiB."""
+    segments = [[block(1, 10 * MIB), block(2, 2 * MIB, "inactive")], [block(3, 4 * MIB)]]
+    freed = (event("free_requested", 6 * MIB, 9), event("free_completed", 6 * MIB, 9))
+    content = snapshot(segments, event("alloc", 6 * MIB, 9), *freed, event("alloc", 4 * MIB - 100, 3))
+    found = diagnosed(Profile(load_run([written(tmp_path / "memory.pickle", content)])))
+    assert found.verdict == "inconclusive"
+    assert found.answer[0].startswith("Live allocations peak at 16.8 MB")  # 16 * 1.048576
+    assert "reserved memory at 16.8 MB" in found.answer[0]
+    assert any("a snapshot of the allocator does not show what a step loses" in each for each in found.answer)
