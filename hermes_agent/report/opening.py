@@ -211,7 +211,7 @@ def _partial(profile: Profile) -> list[Sentence]:
         return _about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part.")
     return [
         *_about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part."),
-        *_about_files(profile, "excluded", "{n0}%s could not be used%s; the answer does not cover it."),
+        *_about_files(profile, "excluded", "{n0}%s could not be used%s; the answer does not cover %s."),
     ]
 
 
@@ -220,7 +220,9 @@ def _about_files(profile: Profile, status: SourceStatus, text: str) -> list[Sent
     found = [source for source in profile.run.sources if source.status == status and source.path not in cut]
     if not found:
         return []
-    words = (" and others" if len(found) > 1 else "", _reason(found[0]))
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    reason = _reason(found[0])
+    words = (others, f"; the first{reason}" if others and reason else reason, "them" if others else "it")
     return [Sentence(text % words[: text.count("%s")], (), (found[0].path.name,))]
 
 
@@ -229,6 +231,7 @@ def _reason(source: Source) -> str:
     words = source.note
     for known in ("left out: ", f"{source.path}: ", f"{source.path.name}: "):
         words = words.removeprefix(known)
+    words = f"it {words}" if words.startswith("is ") else words
     return f": {words}" if PLAIN_REASON.fullmatch(words) else ""
 
 

@@ -25,7 +25,8 @@ def target_of(command: str, argument: str) -> tuple[Path, bool]:
         name, overwrite = name.removesuffix("!").strip(), True
     path = Path(name).expanduser()
     if path.suffix.lower() not in (".md", ".json"):
-        raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json.")
+        page = "; a page: `hermes-dx diagnose RUN --html FILE`" if command == "report" else ""
+        raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json{page}.")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file.")
     if path.exists() and not overwrite:

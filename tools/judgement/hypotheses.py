@@ -20,6 +20,7 @@ from tools.judgement.ranking import Ranking
 from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.hypothesis_tests import HypothesisTest, tests_of
 from tools.knowledge.taxonomy import causes
+from tools.metrics.offload import MOSTLY_OFFLOADED
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.steps.coarse import by_torch
@@ -358,8 +359,15 @@ MISSING = {
     "several_ranks": "the traces of several ranks",
     "stacks": "Python stacks",
     "device": "a device",
+    "batches_copied": "copies to the device that are not of offloaded data",
     "every_step": "a part of every step",
 }
+
+
+def _mostly_offloaded(profile: Profile, rank: int) -> bool:
+    """Return whether most of the exposed copies to the device bring back offloaded data, as ``io.upload`` asks."""
+    copied, offloaded = (measure(profile, f"{each}_exposed_ms", rank=rank).value for each in ("upload", "offload"))
+    return offloaded > 0.0 and offloaded >= MOSTLY_OFFLOADED * copied
 
 
 def _holds(profile: Profile, hypothesis: Hypothesis, what: str) -> bool:
@@ -375,5 +383,7 @@ def _holds(profile: Profile, hypothesis: Hypothesis, what: str) -> bool:
             return bool(ranks) and all(bool((profile.rank(rank).kind == EventKind.PYTHON).any()) for rank in ranks)
         case "device":
             return profile.run.has_device
+        case "batches_copied":
+            return not any(_mostly_offloaded(profile, rank) for rank in _ranks(profile, hypothesis) if rank in traced)
         case _:
             return hypothesis.steps in EVERY_STEP

@@ -39,7 +39,7 @@ def leads(
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     paused, still_open = with_waiting(profile, pause_leads(profile, sure), open_places)
     found = [*paused, *_late(profile, sure, still_open)]
-    found += _parts(profile, sure, found)
+    found += _parts(profile, causes, sure, found)
     found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]
     if judged.verdict == "inconclusive" and not found:
         large = causes and (judged.why != UNSEEN_HOST or causes[0].impact_pct >= limits["cause_share_pct"])
@@ -47,7 +47,9 @@ def leads(
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
 
 
-def _parts(profile: Profile, sure: Sequence[RankedCause], found: Sequence[Lead]) -> list[Lead]:
+def _parts(
+    profile: Profile, causes: Sequence[RankedCause], sure: Sequence[RankedCause], found: Sequence[Lead]
+) -> list[Lead]:
     """Large parts of the step for which no well-supported cause accounts.
 
     Not the host where its pauses are leads, nor waiting for a rank that a cause or another lead makes late.
@@ -62,8 +64,19 @@ def _parts(profile: Profile, sure: Sequence[RankedCause], found: Sequence[Lead])
             left = {rank: own_ms - _waiting_explained_ms(profile, rank, sure, found) for rank, own_ms in own.items()}
         rank = max(left, key=lambda each: left[each])
         if left[rank] >= (1.0 - EXPLAINED) * own[rank]:
-            chosen.append(_of_part(profile, part, rank))
+            chosen.append(_of_part(profile, part, rank, _doubtful(causes, sure, part, rank, own[rank])))
     return chosen
+
+
+def _doubtful(
+    causes: Sequence[RankedCause], sure: Sequence[RankedCause], part: str, rank: int, part_ms: float
+) -> int | None:
+    """The place, from 1, of the first cause of low confidence that accounts for most of the part on the rank."""
+    for place, each in enumerate(causes, start=1):
+        here = families(each) & set(EXPLAINING[part]) and rank in (each.finding.ranks or (rank,))
+        if each not in sure and here and EXPLAINED * part_ms <= each.impact_ms:
+            return place
+    return None
 
 
 def _waiting_explained_ms(profile: Profile, rank: int, sure: Sequence[RankedCause], found: Sequence[Lead]) -> float:
@@ -116,9 +129,13 @@ def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
     return None if known.empty else (str(known["before"].iloc[0]), str(known["after"].iloc[0]))
 
 
-def _of_part(profile: Profile, part: str, rank: int) -> Lead:
+def _of_part(profile: Profile, part: str, rank: int, doubtful: int | None = None) -> Lead:
+    """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it."""
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
-    text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no well-supported cause accounts for it."
+    end = "no well-supported cause accounts for it"
+    if doubtful is not None:
+        end = f"cause {doubtful}, of low confidence, would account for most of it"
+    text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."
     claim = Sentence(text, (cost, share))
     candidates, decide_by = candidates_of(profile, part, rank)
     group = main_group(profile, rank) if part == "exposed_communication" else ""

@@ -17,6 +17,7 @@ FEWEST_TURNS = 16  # of a step: a batch is copied once, or once for each micro-b
 RECURRING = 8  # copies of one size in a step: as many as there are layers alike
 RECURRING_SHARE = 0.75  # of the bytes
 CHANGING_SHARE = 0.5  # of the turns: those of micro-batches are alike, the parameters of a layer differ in size
+MOSTLY_OFFLOADED = 0.5  # of the exposed copies to the device: then they are no batches
 
 
 def offloaded_rows(view: RankProfile) -> NDArray[np.int64]:

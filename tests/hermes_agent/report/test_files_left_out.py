@@ -48,3 +48,17 @@ def test_a_reason_that_could_be_more_than_words_is_left_to_the_notes(note: str, 
     (said,) = [each for each in opening(Profile(run), ranking(profile)) if "could not be used" in each.template]
     assert said.template.startswith(f"{{n0}} could not be used{shown}")
     assert said.names == ("monitor",)
+
+
+def test_of_several_files_the_first_is_named_with_its_reason_and_the_others_are_counted() -> None:
+    profile = Profile(load_run([demo_run()]))
+    left_out = [
+        Source(demo_run() / name, "kineto", (), "excluded", "is no profiler trace: it has no traceEvents")
+        for name in ("a.json", "b.json", "c.json")
+    ]
+    run = replace(profile.run, sources=(*profile.run.sources, *left_out))
+    (said,) = [each for each in opening(Profile(run), ranking(profile)) if "could not be used" in each.template]
+    assert said.template == (
+        "{n0} and 2 more could not be used; the first: it is no profiler trace: it has no traceEvents; "
+        "the answer does not cover them."
+    )

@@ -327,6 +327,8 @@ async def test_report_writes_the_form_its_name_asks_for_and_never_replaces_silen
         assert "exists and was not replaced" in said(app)
         await typed(pilot, f"/report --overwrite {target}")
         assert json.loads(target.read_text())["verdict"] == "problem"
+        await typed(pilot, "/report answer.html")
+        assert "hermes-dx diagnose RUN --html FILE" in said(app)
 
 
 async def test_copy_takes_the_last_answer_and_before_any_the_diagnosis() -> None:

@@ -30,6 +30,8 @@ CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that
 MOST_NODES = 0.5  # of the nodes of the backward: a program checks its loss or some gradients, not the result of each
 CHECKED = "TORCH_DISTRIBUTED_DEBUG"
 CHECKS = "Before each collective all ranks meet in a barrier and gather its description, as DETAIL makes them: {0}."
+EMPTY = "the recorded environment holds no environment variables"
+WITH_VARIABLES = "`hermes-dx env > env.json` written by the training's own launch script, where its variables are set"
 NO_COST = "a setting's cost cannot be read from one run"
 
 
@@ -66,6 +68,8 @@ def environment(profile: Profile) -> Check:
     recorded = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
     findings = _anomaly_mode(profile, records)
     if not findings and not any(variables.values()) and not any(recorded.values()):
+        if profile.run.environments:
+            return cannot_answer(EMPTY, WITH_VARIABLES)
         return cannot_answer(
             "the sources hold no environment variables",
             "env.json next to the trace, written by `hermes-dx env > env.json` where the training runs",

@@ -13,6 +13,7 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import intersect, length, subtract
 from tools.metrics.io import exposed_uploads, upload_rows
+from tools.metrics.offload import MOSTLY_OFFLOADED
 from tools.metrics.registry import measure
 from tools.views.host.blocking import upload_calls
 from tools.views.host.loader_restarts import restarts
@@ -233,7 +234,7 @@ def uploads(profile: Profile) -> Check | Finding:
     if not chosen:
         text = "Exposed copies to the device take {0} of the step; preparing pageable ones {1} (median), {2} at most."
         return clean(say(text, share, prepared, longest))
-    if measure(profile, "offload_exposed_ms", rank=worst).value >= 0.5 * amount.value:
+    if measure(profile, "offload_exposed_ms", rank=worst).value >= MOSTLY_OFFLOADED * amount.value:
         return clean(say("Most copies to the device bring back offloaded data: {0} without compute.", amount))
     # Prefetched copies overlap with kernels: what these do not cover stays on the path, cautiously half of the rest.
     copies = tuple(scale for rank in chosen for scale in _prefetched(profile.rank(rank)))

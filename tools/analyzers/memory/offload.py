@@ -10,6 +10,8 @@ from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
 CAP = 0.8  # sizes and order show what is copied; its content no trace names
+ALIKE = 0.01  # of the copies' bytes and of their time: ranks that differ less do the same
+NAMED = 8  # ranks named one by one
 HALVED = 0.5  # of the copies' time is saved where the data is kept in half as many bytes
 METHOD = "time of these copies in which nothing computes, as far as the host keeps up"
 
@@ -39,7 +41,7 @@ def offload(profile: Profile) -> Check | Finding:
     return Finding(
         cause="memory_pressure",
         mechanism="offload_stall",
-        claim=say(text, moved, lost[worst]),
+        claim=say(f"{_alike(profile, chosen, worst)}{text}", moved, lost[worst]),
         confidence=confidence((shares[worst], profile.thresholds["upload_pct"]), at_most=CAP),
         ranks=chosen,
         # No replay: calls that block because the launch queue is full would keep their time.
@@ -47,3 +49,13 @@ def offload(profile: Profile) -> Check | Finding:
         details=(say("Prefetching hides no more of it than the {0} for which the device computes.", compute),),
         signals=("host-device swap copies on the critical path",),
     )
+
+
+def _alike(profile: Profile, ranks: tuple[int, ...], worst: int) -> str:
+    """The several ranks that all copy as much and as long as the worst one, to begin a claim with; else nothing."""
+    figures = [measure_ranks(profile, ranks, name) for name in ("offload_gb", "offload_exposed_ms")]
+    apart = [abs(fact.value / each[worst].value - 1.0) for each in figures for fact in each.values()]
+    if len(ranks) < 2 or max(apart) > ALIKE:
+        return ""
+    named = f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}" if len(ranks) <= NAMED else f"{len(ranks)} ranks"
+    return f"On {named} alike (figures of rank {worst}): "

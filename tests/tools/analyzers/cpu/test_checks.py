@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import V100, RankBuilder, profile_of
 from tools.findings import Check
 from tools.run.events import EventKind
+from tools.run.recorded.environment import HostEnvironment
 from tools.views.profile import Profile
 from tools.whatif.change import Scale, Unblock
 
@@ -220,7 +222,14 @@ def test_a_debug_variable_in_the_metadata_is_reported_by_name() -> None:
     assert (finding.cause, finding.mechanism) == ("environment_configuration", "debug_variable")
     assert finding.claim.names == ("CUDA_LAUNCH_BLOCKING",)
     assert check_of(profile_of(launches(100, 90, NCCL_DEBUG="WARN")), "cpu.environment").status == "clean"
-    assert check_of(profile_of(launches(100, 90)), "cpu.environment").status == "cannot_answer"
+    bare = profile_of(launches(100, 90))
+    unanswered = check_of(bare, "cpu.environment")
+    assert unanswered.status == "cannot_answer"
+    assert unanswered.needs.startswith("env.json next to the trace")
+    recorded = (HostEnvironment("env.json", {"torch": "2.4.0"}),)  # with no variables
+    there = check_of(Profile(replace(bare.run, environments=recorded)), "cpu.environment")
+    assert (there.status, there.reason) == ("cannot_answer", "the recorded environment holds no environment variables")
+    assert "next to the trace" not in there.needs
 
 
 def test_a_run_without_a_device_has_no_waits_for_one() -> None:

@@ -9,6 +9,8 @@ import pytest
 from tests.asked import asking
 from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
+from tools.judgement.hypotheses import outcome_of, propose
+from tools.judgement.ranking import ranking
 from tools.judgement.verdict import device_work_missing
 from tools.run.events import EventKind
 from tools.whatif.change import Scale
@@ -18,9 +20,9 @@ NAME = "Memcpy HtoD (Pinned -> Device)"
 analyze = asking("memory.offload", "io.upload")
 
 
-def copying(*sizes_mb: float, times: int, copy_us: float = 80.0) -> RankBuilder:
+def copying(*sizes_mb: float, times: int, copy_us: float = 80.0, number: int = 0) -> RankBuilder:
     """One step of ``times`` layers; before each kernel of 20 us one of the sizes is copied for ``copy_us``."""
-    rank, at = RankBuilder(), 0.0
+    rank, at = RankBuilder(number), 0.0
     for _ in range(times):
         for size in sizes_mb:
             rank.copy(NAME, start_us=at, duration_us=copy_us, call_us=at, bytes_=int(size * MB))
@@ -82,3 +84,20 @@ def test_a_recording_of_offloaded_layers_is_a_problem(traces: Path) -> None:
     (finding,) = analyze(profile)[0].findings
     assert finding.claim.facts[0].value == pytest.approx(25.475, abs=0.001)
     assert finding.details[0].facts[0].value == pytest.approx(22.4, abs=0.1)
+    assert finding.claim.template.startswith("On ranks 0 and 1 alike (figures of rank 1): {0} per step return")
+    found = ranking(profile)
+    (lead,) = found.leads
+    assert lead.claim.template.endswith("and cause 1, of low confidence, would account for most of it.")
+    (batches,) = [each for each in propose(profile, found, (), ()) if each.cause == "slow_data_fetching"]
+    assert outcome_of(profile, batches) == (
+        "upload_exposed_ms needs copies to the device that are not of offloaded data"
+    )
+
+
+def test_ranks_are_named_together_where_their_copies_differ_by_less_than_a_hundredth() -> None:
+    near, far = (
+        profile_of(copying(201, 67, times=20), copying(201, 67, times=20, copy_us=us, number=1)) for us in (80.5, 85)
+    )
+    claims = [analyze(profile)[0].findings[0].claim.template for profile in (near, far)]
+    assert claims[0].startswith("On ranks 0 and 1 alike (figures of rank 1): {0} per step return")
+    assert claims[1].startswith("{0} per step return")
