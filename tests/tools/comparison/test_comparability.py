@@ -54,7 +54,7 @@ def test_without_recorded_shapes_no_layer_is_known() -> None:
 ARGUMENTS = {"num_layers": 24, "hidden_size": 1024, "global_batch_size": 4, "micro_batch_size": 1, "world_size": 8}
 
 
-def logged(folder: Path, step_ms: float = 900.0, left_out: tuple[str, ...] = (), **changed: int) -> Profile:
+def logged(folder: Path, step_ms: float = 900.0, left_out: tuple[str, ...] = (), /, **changed: int) -> Profile:
     """A job's output with its arguments, as Megatron-LM prints them, and steps that vary by 1 %."""
     folder.mkdir()
     lines = [f"  {name} {'.' * 30} {value}" for name, value in {**ARGUMENTS, **changed}.items() if name not in left_out]
@@ -73,12 +73,12 @@ def test_outputs_of_the_same_job_are_comparable_but_for_what_they_do_not_state(t
 
 def test_what_is_unknown_of_either_output_lowers_the_comparability_and_knowing_nothing_refuses(tmp_path: Path) -> None:
     whole = logged(tmp_path / "a")
-    no_model = logged(tmp_path / "b", left_out=("num_layers", "hidden_size"))
+    no_model = logged(tmp_path / "b", 900.0, ("num_layers", "hidden_size"))
     assert compare(whole, no_model).comparability.score == 0.81
     assert compare(no_model, whole).comparability.score == 0.81
-    no_size = logged(tmp_path / "c", left_out=("world_size",))
+    no_size = logged(tmp_path / "c", 900.0, ("world_size",))
     assert compare(whole, no_size).comparability.score == 0.81
-    nothing = logged(tmp_path / "d", left_out=("num_layers", "hidden_size", "world_size"))
+    nothing = logged(tmp_path / "d", 900.0, ("num_layers", "hidden_size", "world_size"))
     for pair in ((whole, nothing), (nothing, whole), (no_model, no_size)):
         with pytest.raises(NotComparableError, match="not stated by both: the model, the world size, the devices"):
             compare(*pair)
