@@ -33,6 +33,7 @@ from hermes_agent.questions.answers import (
     steps,
     throughput,
 )
+from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.nccl_output import of_nccl
@@ -176,13 +177,24 @@ def _answered(discussion: Discussion, question: Question, spoken: Question | Non
     read = spoken is not None or own.names or not (name in BROAD or wanted) or not asked.asks_figure(own)
     if general and not read and (strange := figures.strange_words(own)):
         return FIGURE, figures.not_known(strange)
-    if wanted is None or (name not in OPINIONS and figures.answers(wanted, text, discussion.ranks)):
-        return name, text
-    if refusal := _no_such_rank(discussion, own):
+    return (name, text) if wanted is None else _figure_or(discussion, own, wanted, (name, text))
+
+
+def _figure_or(
+    discussion: Discussion, question: Question, wanted: asked.Asked, answer: tuple[str, str]
+) -> tuple[str, str]:
+    """The answer where it states the figure that is wanted, else the figure by its metric or that there is none."""
+    name, text = answer
+    stated = name not in {*OPINIONS, NOT_MEASURABLE} and figures.answers(wanted, text, discussion.ranks)
+    if stated and not (name == "ranks" and wanted.ranks):  # what was found on a rank may state other figures of it
+        return answer
+    if refusal := _no_such_rank(discussion, question):
         return name, refusal
     try:
         return FIGURE, figures.figure(discussion, wanted)
     except UsageError as error:
+        if stated or name == NOT_MEASURABLE:
+            return answer
         return FIGURE, figures.declined(wanted, unbracketed(str(error)))
 
 
@@ -234,7 +246,13 @@ def _no_such_rank(discussion: Discussion, question: Question) -> str:
             alike.setdefault(_group_of(screening, rank), []).append(rank)
     if alike and "" not in alike:
         return " ".join(_by_summary(asked, known, group) for group, asked in alike.items())
-    return f"This run has no such rank; it has {rank_list(known)}." if known else "No rank of this run is known."
+    if known:
+        return f"This run has no such rank; it has {rank_list(known)}."
+    recorded = recorded_ranks(discussion)
+    if not recorded:
+        return "No rank of this run is known."
+    lacks = "" if set(question.ranks) <= set(recorded) else "This run has no such rank. "
+    return f"{lacks}{wording('collectives_only').format(rank_list(recorded))}"
 
 
 def _by_summary(asked: Sequence[int], known: Collection[int], group: str) -> str:
@@ -276,7 +294,7 @@ OF_NO_FIGURE = {
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
-    "sampled_devices",
+    "sampled_devices", "last_call",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -303,6 +321,7 @@ OF_ANY_RANK = {
     "timeouts",
     "drift",
     "hang",
+    "last_call",
     "slower_since",
     "low_rate",
     "sampled_devices",
@@ -311,6 +330,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
     {
         "help": _help,
         "pipeline_schedule": job_output.pipeline_schedule,
+        "last_call": last_call,
         "hang": job_output.hang,
         "slower_since": job_output.slower_since,
         "low_rate": job_output.low_rate,

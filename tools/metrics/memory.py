@@ -11,6 +11,7 @@ from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merg
 from tools.metrics.host.program import starved
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank
 from tools.run.events import EventKind
+from tools.run.kinds import ASCEND_FORMAT
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -64,7 +65,9 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
     choice("memory figure", what, ("allocated", "reserved"))
     if (tabled := _tabled(profile, rank)) is not None:
         value = float(tabled[f"{what}_mb"].max()) * 1e6 / MIB
-        return of_rank(profile.rank(rank), value, lambda: tabled, "samples in memory_record, all components")
+        return Measurement(
+            value, lambda: tabled, "samples in memory_record, all components", (rank,), source=ASCEND_FORMAT
+        )
     marks = _marks(profile, rank) if what == "reserved" else _in_use(profile, rank)
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 

@@ -138,7 +138,7 @@ def which_limit(discussion: Discussion, question: Question) -> str:
 def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
-    peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
+    peaks = discussion.values("memory_peak_mib", question.ranks or discussion.ranks)
     sampled = [_sampled(discussion, name) for name in ("memory.snapshot", "memory.device_samples")]
     if not peaks and any(sampled):
         return blocks(sampled)
@@ -150,7 +150,7 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     for rank in sorted(peaks, key=lambda each: -peaks[each])[:RANKS_LISTED]:
         marks = discussion.measured("memory_unused_pct", rank=rank) is not None
         text = wording("peak") if marks else wording("memory_of_tables")
-        text = text.format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
+        text = text.format(where=f" on rank {rank}" if len(discussion.ranks) > 1 else "")
         share = discussion.measured("memory_used_pct", rank=rank)
         full = discussion.say("That is {0} of the device's memory.", share) if share is not None else ""
         rows.append(paragraph([discussion.say(text, rank=rank), full]))

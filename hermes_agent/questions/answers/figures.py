@@ -207,7 +207,7 @@ def _specs(asked: Asked, device: bool) -> list[str]:
 def _fact(discussion: Discussion, asked: Asked, rank: int | None, step: int | None = None) -> Fact:
     """The first metric of the topic that the run has; UsageError with the reason of the last, or that there is none."""
     profile = discussion.profile()
-    views = [profile.rank(rank)] if rank is not None and profile.traced else list(profile.ranks)
+    views = [] if not profile.traced else list(profile.ranks) if rank is None else [profile.rank(rank)]
     device = any(view.rank.has_device for view in views)
     if asked.topic.device and not device:
         raise UsageError("no work on a device is recorded")
@@ -270,7 +270,9 @@ def _sentence(discussion: Discussion, asked: Asked, rank: int | None, step: int 
     of_ranks = "rank" in signature(metrics()[fact.metric].function).parameters
     lead = "Mean over all ranks: " if rank is None and several and of_ranks else ""
     own = _label(asked, rank, step, several, device)
-    return discussion.say(f"{lead}{own if lead else capital(own)}.", fact)
+    source = " by the profiler's own account" if fact.metric.startswith("account_") else ""
+    source = " by the records of unprofiled steps" if fact.metric.startswith("series_") else source
+    return discussion.say(f"{lead}{own if lead else capital(own)}{source}.", fact)
 
 
 def _one(discussion: Discussion, asked: Asked, rank: int | None, step: int | None) -> str:
@@ -323,7 +325,7 @@ def _by_rank(discussion: Discussion, asked: Asked, ranks: Sequence[int]) -> str:
     )
     rows = [
         _sentence(discussion, asked, rank, None, facts[rank])
-        for rank in (order[:1] if equal else order[1 : NEXT_RANKS + 1])
+        for rank in (order[:1] if equal else order[1 : (NEXT_RANKS if asked.extreme else LISTED) + 1])
     ]
     return blocks([lead, f"Next:\n{bullets(rows)}" if not equal else bullets(rows), none])
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, paragraph
+from hermes_agent.questions.prose import blocks, bullets, listed, paragraph
+from hermes_agent.questions.reading.asked import LEAST, MOST
 from hermes_agent.questions.reading.question import Question
+from tools.findings import Fact
 from tools.views.counters import counter_view
 
 RECORDED = "recorded"  # the kind of these answers
@@ -63,21 +65,28 @@ OF_ELSE = re.compile(
     r"|tp|dp|parallel\w*|all (reduce|gather|to)|reduce|broadcast|retransmi\w*|bandwidth|bring|faster)\b"
 )
 MOST_RANKS = 16
-STATE = re.compile(r"\b(power|watts?|temperatures?|hot|heat|sm clocks?|clocks?|mhz)\b")
+STATE = re.compile(r"\b(power|watts?|temperatures?|hot\w*|heat|cool\w*|sm clocks?|clocks?|mhz)\b")
+MEMORY = re.compile(r"\b(memory|vram)\b")
+HOST_MEMORY = re.compile(r"\b(host|cpu|ram|pinned)\b")
+WHICH = re.compile(r"\b(which|what) (of the )?([gn]pus?|devices?|cards?|accelerators?|ranks?)\b")
 NO_FIGURE = re.compile(
     r"\b(skew|offset|align\w*|limit|throttl\w*|governor|sync\w*)\b|^(is|are|could|can|why|does|do)\b"
 )
 COUNTERS = {
     "power": ("w", "device_power_w", re.compile(r"\b(power|watts?)\b")),
-    "temperature": ("c", "device_temperature_c", re.compile(r"\b(temperatures?|hot|heat)\b")),
+    "temperature": ("c", "device_temperature_c", re.compile(r"\b(temperatures?|hot\w*|heat|cool\w*)\b")),
     "SM clock": ("mhz", "device_clock_mhz", re.compile(r"\b(sm clocks?|clocks?|mhz)\b")),
+    "memory in use": ("gib", "device_memory_used_bytes", MEMORY),
+    "share of its memory in use": ("pct", "device_memory_used_pct", MEMORY),
 }
 
 
 def recorded_figure(discussion: Discussion, question: Question) -> str | None:
     """The answer from the records of a run without a trace; None where these do not hold what is asked."""
     asked = [each for each in FIGURES if each.words.search(question.words)]
-    state = STATE.search(question.words) and not NO_FIGURE.search(question.words)
+    memory = MEMORY.search(question.words) and not HOST_MEMORY.search(question.words)
+    of_place = memory and (question.ranks or WHICH.search(question.words))
+    state = (STATE.search(question.words) or of_place) and not NO_FIGURE.search(question.words)
     communication = COMMUNICATION.search(question.words) and not OF_ELSE.search(question.words)
     if question.ids or not (asked or state or communication):  # nothing is read of the run for it
         return None
@@ -85,6 +94,8 @@ def recorded_figure(discussion: Discussion, question: Question) -> str | None:
     if profile.traced:
         return None
     if communication and (text := _communication(discussion, question)):
+        return text
+    if of_place and state and (text := _device_state(discussion, question)):
         return text
     for each in asked:
         if (not each.without_steps or not profile.measured) and (text := _of_checks(discussion, each)):
@@ -102,23 +113,20 @@ def _of_checks(discussion: Discussion, figure: RecordedFigure) -> str:
 
 
 def _device_state(discussion: Discussion, question: Question) -> str:
-    """Power, temperature or clock of each sampled device: mean and range over its readings."""
+    """Power, temperature, clock or memory of the sampled devices, those that are named or all: mean and range over the
+    readings, after the one with most or least where that is asked; empty where no device was sampled so."""
     view = counter_view(discussion.profile())
-    asked = {title: each[:2] for title, each in COUNTERS.items() if each[2].search(question.words)}
+    known = [] if view is None else list(view.devices)
+    named = [str(number) for number in question.ranks]
+    wanted = [name for name in known if not named or name.split()[0] in named]
     rows = []
-    for name in [] if view is None else list(view.devices)[:MOST_DEVICES]:
-        for title, (unit, counter) in asked.items():
-            given = {"counter": counter, "device": name}
-            facts = [
-                discussion.measured(f"device_counter_{unit}", **given, statistic=each)
-                for each in ("mean", "min", "max")
-            ]
-            once = len(view.devices[name].table) == 1 if view is not None else False
-            known = [each for each in facts if each is not None]
-            if len(known) == len(facts):
-                shown = "{0} at the one reading" if once else "{0} on average, {1} to {2}"
-                text = f"Device {name}, {title}: {shown}."
-                rows.append(discussion.say(text, *known))
+    for title, (unit, counter, words) in COUNTERS.items():
+        if words.search(question.words):
+            found = _levels(discussion, wanted or known, unit, counter)
+            if found and not wanted:
+                return f"The samples hold no device {listed(named, 'or')}; they hold {listed(known[:MOST_DEVICES])}."
+            rows += [_extreme(discussion, question, title, found), *_each(discussion, title, found)]
+    rows = [row for row in rows if row]
     return rows[0] if len(rows) == 1 else bullets(rows)
 
 
@@ -138,3 +146,42 @@ def _communication(discussion: Discussion, question: Question) -> str:
     rest = "Name another rank to see it." if len(ranks) > MOST_RANKS else ""
     lead = "By the profiler's own account (step_trace_time), waiting for other ranks included:"
     return blocks([lead, bullets(rows), rest]) if rows else ""
+
+
+def _levels(discussion: Discussion, names: list[str], unit: str, counter: str) -> dict[str, list[Fact]]:
+    """Mean, least and most reading of the counter by device, of those that have it."""
+    found = {}
+    for name in names:
+        given = {"counter": counter, "device": name}
+        facts = [
+            discussion.measured(f"device_counter_{unit}", **given, statistic=each) for each in ("mean", "min", "max")
+        ]
+        if len(measured := [each for each in facts if each is not None]) == len(facts):
+            found[name] = measured
+    return found
+
+
+def _each(discussion: Discussion, title: str, found: dict[str, list[Fact]]) -> list[str]:
+    """A sentence for each of the first devices."""
+    text = "Device {0}, {1}: {{0}} on average, {{1}} to {{2}}."
+    return [
+        discussion.say(text.format(name, title), *facts)
+        if facts[1].value != facts[2].value
+        else discussion.say(f"Device {name}, {title}: {{0}} at all readings.", facts[0])
+        for name, facts in list(found.items())[:MOST_DEVICES]
+    ]
+
+
+def _extreme(discussion: Discussion, question: Question, title: str, found: dict[str, list[Fact]]) -> str:
+    """The device with the most or the least on average, where one is asked for and several were sampled."""
+    least = bool(LEAST.search(question.words) or re.search(r"\bcool\w*", question.words))
+    most = bool(MOST.search(question.words) or re.search(r"\bhot\w*", question.words))
+    if len(found) < 2 or not WHICH.search(question.words) or not (least or most):
+        return ""
+    order = sorted(found, key=lambda name: found[name][0].value if least else -found[name][0].value)
+    if found[order[0]][0].value == found[order[1]][0].value:
+        return f"No single device has the {'lowest' if least else 'highest'} {title} on average."
+    text = f"Device {order[0]} has the {'lowest' if least else 'highest'} {title} of {len(found)} devices, {{0}} on"
+    return discussion.say(
+        f"{text} average; next is device {order[1]} with {{1}}.", *(found[each][0] for each in order[:2])
+    )

@@ -12,6 +12,7 @@ from hermes_agent.questions.prose import blocks, bullets, capital, listed, parag
 from hermes_agent.questions.reading.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.overview import SettingRow
+from tools.run.kinds import JOB_LOG_FORMAT
 
 LISTED, RANKS_LISTED = 20, 8
 LIBRARIES = ("NCCL", "OMP", "MKL", "PYTHON", "TORCH", "CUDA", "CUDNN", "DRIVER", "GLOO", "HCCL", "RCCL")
@@ -131,8 +132,15 @@ def not_recorded(discussion: Discussion, question: Question) -> str | None:
     found = [text for each in checks if each.analyzer in entry.checks and each.status == "found" for text in each.text]
     if found:
         return paragraph(found)
+    return entry.from_log if entry.from_log and _output_was_read(discussion, bool(entry.checks)) else entry.text
+
+
+def _output_was_read(discussion: Discussion, its_lines: bool) -> bool:
+    """Whether steps were read from the job's output or a tracker; with ``its_lines`` whether the output itself was."""
     log = discussion.profile().run.job_log
-    return entry.from_log if entry.from_log and log is not None and not log.steps.empty else entry.text
+    if log is None or not its_lines:
+        return log is not None and not log.steps.empty
+    return any(each.format == JOB_LOG_FORMAT and each.status != "excluded" for each in discussion.diagnosis.run.sources)
 
 
 def timeline(discussion: Discussion, _: Question) -> str:

@@ -15,6 +15,7 @@ STATED = {
     "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
 }
 PER_HOUR = re.compile(r"\b(per|an?|each|every|pro|in) (1 )?(hour|h)\b|\bhourly\b")
+EPOCH = re.compile(r"\bepochs?\b|\b(left|remain\w*|until|till|will|eta)\b")
 MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
 
 
@@ -34,6 +35,10 @@ def rate(discussion: Discussion, question: Question) -> str:
 
 def whole_run(discussion: Discussion, question: Question) -> str:
     """What is missing for the length of an epoch or of the training, and the figures there are."""
+    stated = None if EPOCH.search(question.words) else discussion.measured("stated_runtime_s")
+    if stated is not None and not MONEY.search(question.words):
+        said = discussion.say("By the job's output the whole training took {0}, its start and saves included.", stated)
+        return blocks([said, _steps_per_s(discussion, None)])
     missing = wording("no_price") if MONEY.search(question.words) else wording("no_epoch")
     return blocks([missing, _steps_per_s(discussion, None)])
 

@@ -38,11 +38,12 @@ DEFINITION = re.compile(
     r"|^what does .* (mean|stand for)$"
 )
 WHICH_RANK = re.compile(
-    r"\b(which|what|whose) (of the )?(traced |other )?(ranks?|gpus?|process(es)?|devices?|cards?)\b"
+    r"\b(which|what|whose) (of the )?(traced |other )?(ranks?|[gn]pus?|process(es)?|devices?|cards?)\b"
     r"(?! (kernels?|calls?|operators?|memory|time))|^who\b"
+    r"|\b(on|of|for|by|at) (each|every) (traced )?(rank|gpu|process|device|card|npu)\b"
 )
 WHICH_STEP = re.compile(r"\b(which|what) (of the )?(steps?|iterations?)\b")
-MOST = re.compile(r"\b(most|longest|slowest|highest|largest|biggest|longer|more|max(imum)?|worst|busiest)\b")
+MOST = re.compile(r"\b(most|longest|slowest|highest|largest|biggest|longer|more|max(imum)?|worst|busiest|busier)\b")
 LEAST = re.compile(r"\b(least|shortest|fastest|lowest|smallest|fewest|shorter|less|min(imum)?|quickest)\b")
 BOUND = re.compile(r"\bat (least|most)\b|\bmore than\b|\bless than\b")
 LONGEST = re.compile(r"\b(longest|slowest|max(imum)?)\b")
@@ -50,7 +51,7 @@ SHORTEST = re.compile(r"\b(shortest|fastest|quickest|min(imum)?)\b")
 MIDDLE = re.compile(r"\b(median|typical|usual)\b")
 MEAN = re.compile(r"\b(mean|average)\b")
 PERCENTILE = re.compile(r"\bp ?(95|99)\b|\b(95|99)(th)? percentile\b")
-EACH = re.compile(r"\b(single|individual|each|one|an|every)\b")
+ONE = r"\b(one|an?|single|individual|each|every) (single |individual |full )?"
 TOTAL = re.compile(
     r"\b(over|of|in|across) all (the )?(recorded |traced )?(steps|iterations)\b|\bin total\b|^total\b|\boverall\b"
 )
@@ -59,8 +60,11 @@ RATE = re.compile(r"\b(bandwidths?|rates?|throughput|gb s)\b")
 BYTES = re.compile(r"\b(bytes?|volume|sizes?|[kmg]i?b)\b|\bhow (big|large)\b")
 COUNT = re.compile(r"\b(how (many|often)|number of|counts?|many times)\b(?! (ms|milliseconds|seconds|bytes))")
 STEPS = re.compile(r"\bhow many (steps|iterations)\b")
-PER_STEP = re.compile(r"^(?!.*\b(time|long|ms)\b).*\b(per|each|every) (step|iteration)$")
+PER_STEP = re.compile(r"^(?!.*\b(time|long|ms|how much)\b).*\b(per|each|every) (step|iteration)$")
 TIME = re.compile(r"\b(how (long|much|slow|expensive)|times?|durations?|ms|costs?|takes?|spen[dt]s?|wait(s|ed)|last)\b")
+# "How much memory" and "which is busier" ask for the amount that a topic has.
+EXPLICIT_TIME = re.compile(r"\b(times?|long|ms|seconds|durations?|slow)\b")
+AMOUNTS: tuple[Quantity, ...] = ("bytes", "share", "count", "rate")
 # Words that narrow what is asked: a figure of the whole would be beside the question.
 UNREAD = re.compile(
     r"\b(before|after|until|since|starts?|begins?|ends?|first|second|third|fourth|last(?! *$)|during|while|without"
@@ -133,11 +137,13 @@ def asked(question: Question, named: Topic | None = None) -> Asked | None:
         quantity = _first_quantity(topic)
     if topic is None or quantity is None:
         return None
+    if quantity == "time" and "time" not in topic.figures and not EXPLICIT_TIME.search(words):
+        quantity = next((each for each in AMOUNTS if each in topic.figures), None) or quantity
     extreme: Extreme = "least" if LEAST.search(words) else "most" if MOST.search(words) else ""
     return Asked(
         topic,
         quantity,
-        _statistic(words) if not over else "",
+        (_statistic(words) or _of_one(words, topic, quantity)) if not over else "",
         extreme,
         over,
         "busy" if OF_BUSY.search(words) else "step",
@@ -224,7 +230,11 @@ def _collective(title: str, kind: str | None) -> Topic:
         "rate": ["bus_bandwidth"], **{key: [f"collective_each_ms:statistic={value}"] for key, value in SINGLE.items()},
     }  # fmt: skip
     if kind is None:
-        figures |= {"share": ["kind_pct:kind=collective"], "busy share": ["kind_pct:kind=collective,of=busy"]}
+        figures["time"] = ["collective_busy_ms", "account_ms:part=communication"]
+        figures |= {
+            "share": ["kind_pct:kind=collective", "account_pct:part=communication"],
+            "busy share": ["kind_pct:kind=collective,of=busy"],
+        }
     shown = plain(kind).replace(" ", "[- _]?") if kind else "collective|communication|nccl|all.?reduce"
     return Topic(title, title, shown, figures, {"kind": kind} if kind else {})
 
@@ -272,6 +282,12 @@ def _statistic(words: str) -> Statistic:
     if TOTAL.search(words):
         return "total"
     return "each" if MEAN.search(words) and not re.search(r"\b(steps?|iterations?)\b", words) else ""
+
+
+def _of_one(words: str, topic: Topic, quantity: Quantity | None) -> Statistic:
+    """Whether the time is asked of one such event ("how long does one collection take") and not of all of a step."""
+    one = quantity == "time" and "each" in topic.figures and re.search(rf"{ONE}(?:{topic.words})\b", words)
+    return "each" if one and not OF_STEP.search(words) else ""
 
 
 def in_english_words(text: str) -> tuple[str, str]:

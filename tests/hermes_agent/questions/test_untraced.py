@@ -79,3 +79,25 @@ def test_what_records_lack_to_compare_ranks_is_said_in_sentences() -> None:
     parts = reply(discuss(run), "Which rank is slow?").text.split("\n\n")
     assert len(parts) > 1
     assert all(part[0].isupper() for part in parts)
+
+
+def test_the_step_time_of_records_is_a_figure_of_many_wordings(recorded: Discussion) -> None:
+    for question in ("iteration time in seconds", "mean step time"):
+        found = reply(recorded, question)
+        assert {each.metric: each.value for each in found.evidence}["series_step_ms"] == pytest.approx(100.0)
+
+
+def test_one_garbage_collection_is_no_collection_time_of_a_step() -> None:
+    """3 collections of 20 ms in each step of rank 1: 60 ms per step."""
+    steps = [step_rows(rank, [100.0] * 60, gc_ms=60.0 * rank, gc_longest_ms=25.0 * rank, gc_runs=3 * rank)
+             for rank in (0, 1)]  # fmt: skip
+    run = discuss(untraced_profile(records_of(steps)))
+    asked = {
+        "how long does one garbage collection take": {"collector_each_ms": 20.0},
+        "how long does a garbage collection take on rank 1": {"collector_each_ms": 20.0},
+        "how much time per step is lost to gc on rank 1": {"collector_rank_ms": 60.0},
+        "how much time per step is lost to gc": {"collector_cost_ms": 60.0},
+    }
+    for question, values in asked.items():
+        found = {each.metric: each.value for each in reply(run, question).evidence}
+        assert found == pytest.approx(values), question

@@ -212,6 +212,13 @@ def collector_cost_ms(profile: Profile) -> Measurement:
     return _of_steps(series, float(longest.mean()), longest.reset_index(), selector, series.ranks, series.numbers())
 
 
+@metric("ms", "time in garbage collection per step on one rank", "How long does one rank collect garbage?")
+def collector_rank_ms(profile: Profile, rank: int) -> Measurement:
+    """Mean time per usual step in Python's collector on one rank."""
+    series = _collecting(profile)
+    return _measured(series, float(_rank_table(series, rank)["gc_ms"].mean()), rank, "collections in usual steps")
+
+
 @metric("ms", "longest garbage collection", "How long is the longest garbage collection?")
 def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
@@ -225,6 +232,18 @@ def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
     series = _collecting(profile)
     return _measured(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
+
+
+@metric("ms", "mean single garbage collection", "How long does one garbage collection take?")
+def collector_each_ms(profile: Profile, rank: int) -> Measurement:
+    """Time in Python's collector in the usual steps of a rank over the number of its collections there."""
+    series = _collecting(profile)
+    own = _rank_table(series, rank)
+    known = own[own["gc_ms"].notna() & own["gc_runs"].notna()]
+    runs = float(known["gc_runs"].sum())
+    if not runs > 0:
+        raise UsageError(f"rank {rank} collected no garbage in its usual steps")
+    return _measured(series, float(known["gc_ms"].sum()) / runs, rank, "collections in usual steps")
 
 
 def _collecting(profile: Profile) -> RunSeries:
