@@ -99,7 +99,7 @@ def gains(diagnosis: Diagnosis) -> tuple[tuple[str, ...], ...]:
         if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval is not None:
             low, high = item.interval
             gain = (
-                written(item.predicted_step_ms, "ms"),
+                written(item.predicted_step_ms, "ms") + (" for as many samples" if item.same_samples else ""),
                 f"{item.predicted_speedup:.2f}x",
                 f"{low:.2f}x to {high:.2f}x",
             )
