@@ -231,10 +231,7 @@ def _places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
 def _stamped_places(other: TimedSteps, reference: TimedSteps) -> Iterator[SourceClock]:
     """By time stamps, and by the steps where enough of them fit at one place alone within the skew of clocks. A place
     that contradicts the stamps and is not sure either is part of their residual."""
-    near, anywhere = (
-        ((), ()) if not other.timed else (match_by_times(reference, other, each) for each in (SKEW_NS, np.inf))
-    )
-    found, far = _sole(near), _sole(anywhere)
+    found, far = (_sole(match_by_times(reference, other, most_ns)) for most_ns in (SKEW_NS, np.inf))
     if far is not None and far.matched >= LEAST_LENGTHS and abs(far.offset_ns) > far.residual_ns + SKEW_NS:
         found = far
     elif (

@@ -44,11 +44,11 @@ def samples(zone_h: float, begin_s: int, end_s: int) -> str:
     return "\n".join(rows) + "\n"
 
 
-def folder(path: Path, log: str, smi: str = "", traced: bool = True) -> Run:
-    """A trace of eight steps in the middle of the training, its output and its samples."""
+def folder(path: Path, log: str, smi: str = "", traced: bool = True, steps: int = TRACED) -> Run:
+    """A trace of steps in the middle of the training, its output and its samples."""
     if traced:
         events = []
-        for number in range(TRACED):
+        for number in range(steps):
             at = FIRST_TRACED + number
             begin_us = 1e6 * (ENDS_S[at] - WALLS_MS[at] / 1e3)
             events.append(span(f"ProfilerStep#{number}", begin_us, 1e3 * WALLS_MS[at] - 1, "user_annotation"))
@@ -159,6 +159,14 @@ def test_steps_and_stamps_that_contradict_each_other_name_no_step(tmp_path: Path
     assert clock.residual_ns is not None
     assert abs(ahead_s) <= clock.residual_ns / 1e9 <= abs(ahead_s) + 0.02
     assert not [each for each in run.notes if "slowest traced step" in each]
+
+
+@pytest.mark.parametrize(("ahead_s", "shift"), [(0.0, -FIRST_TRACED), (0.6, None), (-0.6, None)])
+def test_few_traced_steps_confirm_or_doubt_the_stamps_alone(tmp_path: Path, ahead_s: float, shift: int | None) -> None:
+    clock = of_log(folder(tmp_path, ahead_of_utc(stamped(0.0), ahead_s), steps=6))
+    assert (clock.method, clock.offset_ns, clock.step_shift) == ("stamps", 0.0, shift)
+    assert clock.residual_ns is not None
+    assert clock.residual_ns >= abs(ahead_s) * 1e9
 
 
 def every_hundredth(first: int) -> str:
