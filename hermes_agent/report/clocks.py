@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from hermes_agent.model.diagnosis import Diagnosis, SourceClockRecord
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import Diagnosis, SourceClockRecord
 
 
 def clock_lines(diagnosis: Diagnosis) -> tuple[str, ...]:

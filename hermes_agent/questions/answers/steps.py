@@ -49,9 +49,11 @@ def how_long(discussion: Discussion, question: Question) -> str:
 
 def longest_first(discussion: Discussion, question: Question) -> str:
     """The longest recorded steps where it is asked what is slow and no trace and no cause says it; else empty."""
+    if discussion.diagnosis.causes or not WHAT_SLOW.search(question.words):  # nothing is read of the run for it
+        return ""
     profile = discussion.profile()
-    recorded = not profile.traced and profile.series is not None and not discussion.diagnosis.causes
-    return _slowest_recorded(discussion, question) if recorded and WHAT_SLOW.search(question.words) else ""
+    recorded = not profile.traced and profile.series is not None
+    return _slowest_recorded(discussion, question) if recorded else ""
 
 
 def rhythm(discussion: Discussion, _: Question) -> str | None:

@@ -44,7 +44,7 @@ def test_all_forms_are_written_and_nothing_else_stays(tmp_path: Path, capsys: py
         (["--html", "folder"], "folder is a folder; name a file to write"),
         (["--html", "missing/report.html"], "there is no folder missing"),
         (["--picture", "series"], "add one of them"),
-        (["--png", "a.png", "--picture", "roofline"], "There is no roofline of this run"),
+        (["--png", "a.png", "--picture", "roofline"], "A roofline needs operators with recorded shapes"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(
