@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 from evals.results.charts import calibration_svg, gains_svg
 from evals.results.held_out import HeldOut
 from evals.results.model_totals import ModelTotals
 from evals.results.predicted_gains import Gains
 from evals.results.regression import Regression
-from evals.results.source_table import Sourced
+from evals.results.source_report import lead_lines, source_lines
 from evals.results.summary import Details, Group, Results
 from evals.results.tables import percent, table
 from evals.suite.origins import ORIGINS, OriginShare
-from evals.suite.outcome import CaseResult, Standing
+from evals.suite.outcome import CaseResult
 
 COLUMNS = (
     ("top_1", "first cause"),
@@ -41,24 +40,11 @@ COLUMNS = (
     ("shared_honestly", "both promise no more than measured"),
 )
 OVERVIEW = ("top_1", "diagnosed", "healthy_false_positive", "verdict", "rank_scope", "citation_support")
-LEADS = (
-    ("lead_given", "inconclusive with a lead"),
-    ("lead_place", "right place"),
-    ("lead_candidate", "right cause in first 2"),
-    ("lead_observation", "asks for what is not there yet"),
-)
 GAINS_HEAD = ("labelled", "pairs", "median error, % of the step", "bias", "covered", "without a prediction")
 FAULT_HEAD = ("fault", "dev first", "dev clean", "test first", "test clean")
-STANDINGS: dict[Standing, str] = {
-    "right": "right",
-    "lead": "inconclusive with a lead",
-    "no_lead": "inconclusive without a lead",
-    "cannot_answer": "cannot answer",
-    "wrong": "wrong",
-}
 ABOUT = (
     "Origins are never pooled. Of recorded runs (lab, other habits, runs of others) these are the answers with all that"
-    " was recorded; the table of sources has those with one kind of it alone. Rules and thresholds were made with the"
+    " was recorded; the table of sources has those with some of it. Rules and thresholds were made with the"
     " split dev at hand; docs/evaluation.md says what of test was seen. Intervals are 95 % bootstrap intervals over"
     " cases."
 )
@@ -87,7 +73,7 @@ def report(results: Results, command: str, regression: Regression | None = None,
     if not any(each.tags.source != "synthetic" and each.tags.split == "test" for each in results.cases):
         lines += [NO_TEST, ""]
     lines += [] if results.totals is None else [*(f"- {line}" for line in model_lines(results.totals)), ""]
-    lines += [*_sources(results.sourced), *_leads(results.sourced), *_held_out(results.held_out, stem)]
+    lines += [*source_lines(results.sourced), *lead_lines(results.sourced), *_held_out(results.held_out, stem)]
     for whole in _wholes(results):
         lines += [f"## {whole.origin[0].upper()}{whole.origin[1:]}", ""]
         lines += [*_scores([g for g in overall if g.origin == whole.origin]), *_gains(results, whole, stem)]
@@ -176,36 +162,6 @@ def _overview(groups: Sequence[Group]) -> list[str]:
 def _overview_row(group: Group, named: Sequence[str]) -> list[str]:
     origin = f"{group.origin}, {group.split}" if group.split else group.origin
     return [origin, f"{group.right} of {group.cases}", *(percent(group.scores.get(name)) for name in named)]
-
-
-def _sources(sourced: Sourced) -> list[str]:
-    """Answers with everything and with one source alone, and the runs that are right and wrong in turn."""
-    if not sourced.standings:
-        return []
-    lines = ["## Sources removed", ""]
-    for healthy, kind in ((False, "faulty runs"), (True, "healthy runs")):
-        rows = [
-            (s.origin, s.split, s.sources, s.runs, *(s.counts[each] for each in get_args(Standing)))
-            for s in sourced.standings
-            if s.healthy is healthy
-        ]
-        lines += table((kind, "split", "given", "runs", *(STANDINGS[each] for each in get_args(Standing))), rows)
-    for origin, share in sourced.agreement.items():
-        lines.append(
-            f"- {origin}: of pairs (everything, one source alone) with a right answer, {percent(share)} keep it"
-        )
-    found = [
-        f"- `{c.run}`: {'right' if c.wrong_with == 'more data' else 'wrong'} by its {c.alone} alone,"
-        f" {'wrong' if c.wrong_with == 'more data' else 'right'} with everything"
-        for c in sourced.contradictions
-    ]
-    return [*lines, "", *found, ""]
-
-
-def _leads(sourced: Sourced) -> list[str]:
-    """Scores of leads on faulty runs; the last one is of all runs with leads."""
-    rows = [(s.origin, s.sources, *(percent(s.scores.get(name)) for name, _ in LEADS)) for s in sourced.leads]
-    return ["## Leads", "", *table(("origin", "given", *(label for _, label in LEADS)), rows)] if rows else []
 
 
 def _held_out(rows: Sequence[HeldOut], stem: str) -> list[str]:

@@ -11,7 +11,8 @@ from tools.knowledge.taxonomy import causes
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
 Source = Literal["real", "lab", "habits", "others", "synthetic"]
-Sources = Literal["all", "traces", "log", "records"]  # what of a recorded run is given
+# What of a recorded run is given: everything, one source, or two of three.
+Sources = Literal["all", "traces", "log", "records", "traces+log", "traces+records", "log+records"]
 Kind = Literal["cause", "healthy", "missing_data", "two_causes", "masked", "injected", "incomparable", "unlabelled"]
 Split = Literal["dev", "test"]
 
@@ -148,7 +149,7 @@ class Tags(Record):
     fault: str = ""  # what was put into the world; the same name in all variants
     workload: str = ""
     strength: str = ""
-    sources: Sources = "all"  # of a recorded run: everything, or one kind of what was recorded alone
+    sources: Sources = "all"  # of a recorded run: everything, or some of what was recorded
     run: str = ""  # the case of the same run with everything
 
 

@@ -1,4 +1,4 @@
-"""Makes cases out of recorded runs with labels: what a right answer is, with all sources of a run and with each alone.
+"""Makes cases out of recorded runs with labels: what a right answer is, with all sources of a run and with some.
 
 A pair of the lab gives its slow run, its fixed run (healthy where the label does not say otherwise) and the fixed run
 held against the slow one. A healthy recording, and a run that others recorded, give one run each.
@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evals.suite.case_schema import Case, Measured, Sources, Split, Verdict
-from evals.suite.run_sources import alone, monitored, step_logged
+from evals.suite.run_sources import monitored, parts, selections, step_logged
 from tools.documents import parse_yaml
 from tools.errors import InputError
 from tools.knowledge.taxonomy import causes
@@ -169,7 +169,7 @@ def _made(label: Label, folder: Path, place: str, origin: str) -> list[Case]:
 
 
 def others_cases(folder: Path) -> tuple[Case, ...]:
-    """The cases of the runs of others, with all that was recorded and with each source alone; () without the folder.
+    """The cases of the runs of others, with all that was recorded and with some of it; () without the folder.
 
     Raises InputError for a label file that is no such table.
     """
@@ -223,32 +223,42 @@ def _fields(
 
 
 def _by_sources(folder: Path, fields: dict[str, Any], marks: Sequence[str] = ()) -> list[Case]:
-    """The case with everything, and with each source of the run alone, where less can be asked."""
+    """The case with everything, and with some of the run's sources, where less can be asked."""
     name, expected = fields["id"], fields["expected"]
     if "healthy" in expected.get("verdict", ()) and not monitored(folder):  # nobody can say so of an unseen host
         expected = {**expected, "verdict": ("healthy", "inconclusive")}
     whole = {"expected": expected, "tags": {**fields["tags"], "run": name}}
     cases = [Case.model_validate(fields | whole)]
-    for sources in alone(folder):
-        shown = None if not marks else bool(MARKS[sources] & set(marks))
+    for sources in selections(folder):
         part = {
-            "id": f"{name}-{sources}",
+            "id": f"{name}-{sources.replace('+', '-')}",
             "run": {**fields["run"], "edit": {"sources": sources}},
-            "expected": _less(expected, sources, False if sources == "log" and not step_logged(folder) else shown),
+            "expected": _less(expected, sources, _shown(folder, sources, marks)),
             "tags": {**fields["tags"], "run": name, "sources": sources},
         }
         cases.append(Case.model_validate(fields | part))
     return cases
 
 
-def _less(expected: Mapping[str, Any], sources: Sources, shown: bool | None) -> dict[str, Any]:
-    """What is right by one source alone: ``inconclusive`` as well, but where the fault is shown in that source.
+def _shown(folder: Path, sources: Sources, marks: Sequence[str]) -> bool | None:
+    """Return whether the label says that these sources show the fault; None where nobody said so.
 
-    Where nobody said so (None), the first cause is asked of the traces alone and not of the others.
+    A log in a form of its own shows nothing.
+    """
+    read = [each for each in parts(sources) if each != "log" or step_logged(folder)]
+    if not read:
+        return False
+    return any(MARKS[each] & set(marks) for each in read) if marks else None
+
+
+def _less(expected: Mapping[str, Any], sources: Sources, shown: bool | None) -> dict[str, Any]:
+    """What is right by some of the sources: ``inconclusive`` as well, but where the fault is shown in that source.
+
+    Where nobody said so (None), the first cause is asked where the traces are given, and not without them.
     """
     verdicts = expected.get("verdict", ())
     less = {**expected, "names": ()}
     if shown:
         return less
-    less["may_abstain"] = "problem" not in verdicts or shown is False or sources != "traces"
+    less["may_abstain"] = "problem" not in verdicts or shown is False or "traces" not in parts(sources)
     return less | {"verdict": tuple(dict.fromkeys((*verdicts, "inconclusive"))) if verdicts else ()}

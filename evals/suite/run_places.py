@@ -26,7 +26,7 @@ OWN_MARKS = ("ProfilerStep#", "enumerate(", "gloo:", "nccl:", "c10d::", "Optimiz
 
 def edited(run: Path, edit: RunEdit, target: Path) -> Path:
     """A copy of the run in ``target`` with the edit made; raises InputError when it has no such trace."""
-    copy_of(run, edit.sources, target)
+    copy_of(run, edit.sources, target, linked=edit == RunEdit(sources=edit.sources))
     traces = {int(match[1]): file for file in sorted(target.iterdir()) if (match := TRACE.match(file.name))}
     for rank in (*edit.without_traces_of, *edit.cut_traces_of):
         if rank not in traces:

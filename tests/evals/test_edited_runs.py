@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ def test_taken_away_traces_and_records_are_missing_in_the_copy_only(tmp_path: Pa
     assert (copy / "rank0.pt.trace.json.gz").exists()
     assert not list(copy.glob("steps_rank*"))
     assert (demo_run() / TRACE).exists()
+
+
+def test_a_copy_of_some_sources_shares_the_recorded_files_and_one_that_is_changed_does_not(tmp_path: Path) -> None:
+    run = shutil.copytree(demo_run(), tmp_path / "run")
+    before = (run / TRACE).read_bytes()
+    linked = edited(run, RunEdit(sources="traces"), tmp_path / "linked")
+    assert (linked / TRACE).samefile(run / TRACE)
+    assert not list(linked.glob("steps_rank*"))
+    cut = edited(run, RunEdit(sources="traces+log", cut_traces_of=(1,)), tmp_path / "cut")
+    assert list(cut.glob("steps_rank*"))
+    assert (cut / TRACE).read_bytes() != before
+    assert (run / TRACE).read_bytes() == before
 
 
 def test_a_cut_trace_ends_in_the_middle(tmp_path: Path) -> None:

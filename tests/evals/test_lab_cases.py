@@ -146,22 +146,30 @@ def _with_sources(run: Path) -> None:
         (run / name).write_bytes(b"")
 
 
-def test_a_run_is_judged_with_everything_and_with_each_of_its_sources_alone(tmp_path: Path) -> None:
+def test_a_run_is_judged_with_everything_with_each_of_its_sources_alone_and_with_pairs_of_them(tmp_path: Path) -> None:
     folder = _recorded(tmp_path, "heap_one_rank/images-mild", {**LABEL, "sources": ["monitor"]})
     _with_sources(folder / "slow")
     _with_sources(folder / "fixed")
-    fixed = recorded_cases((tmp_path,), "lab")[4]
+    fixed = next(case for case in recorded_cases((tmp_path,), "lab") if case.id.endswith("fixed"))
     assert (fixed.id[-5:], fixed.expected.verdict) == ("fixed", ("healthy",)), "its monitor shows the host"
     cases = {case.tags.sources: case for case in recorded_cases((tmp_path,), "lab") if case.tags.kind == "masked"}
-    assert set(cases) == {"all", "traces", "log", "records"}
+    assert set(cases) == {"all", "traces", "log", "records", "traces+log", "traces+records", "log+records"}
     assert {case.tags.run for case in cases.values()} == {"lab-heap-one-rank-images-mild"}
     assert cases["log"].id == "lab-heap-one-rank-images-mild-log"
     assert (cases["records"].expected.verdict, cases["records"].expected.may_abstain) == (("problem",), False)
     assert (cases["log"].expected.verdict, cases["log"].expected.may_abstain) == (("problem", "inconclusive"), True)
+    assert cases["log+records"].id == "lab-heap-one-rank-images-mild-log-records"
+    assert cases["log+records"].expected.verdict == ("problem",), "its records show the fault"
+    assert cases["traces+log"].expected.verdict == ("problem", "inconclusive")
     located = locate(cases["records"].run, Places(tmp_path, (tmp_path,)), tmp_path / "scratch")
-    kept = {str(file.relative_to(located.path)) for file in located.path.rglob("*") if file.is_file()}
-    assert kept == {"env.json", "monitor/rank0.steps.bin"}
+    assert _names(located.path) == {"env.json", "monitor/rank0.steps.bin"}
     assert located.measured is not None
+    both = locate(cases["traces+log"].run, Places(tmp_path, (tmp_path,)), tmp_path / "both")
+    assert _names(both.path) == {"rank0.pt.trace.json.gz", "steps_rank0.jsonl.gz"}
+
+
+def _names(run: Path) -> set[str]:
+    return {str(file.relative_to(run)) for file in run.rglob("*") if file.is_file()}
 
 
 def test_a_run_with_one_source_is_judged_once(tmp_path: Path) -> None:
