@@ -9,9 +9,9 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
 
-# Tests that act in real time run alone, after the others, so that nothing takes their cores; what a busy machine made
-# fail is tried again, and said so (R in the output). Those of the monitor do, but for the ones whose clock is given or
-# whose limits are tens of seconds.
+# What a busy machine made fail is tried again, and said so (R in the output, RERUN in the summary). Tests that act in
+# real time run alone, after the others, so that nothing takes their cores. Those of the monitor do, but for the ones
+# whose clock is given or whose limits are tens of seconds.
 MONITOR := tests/hermes_agent/monitor
 UNTIMED := group hang ranks raw records ring series suspicions system traffic verdict
 TIMED := $(filter-out $(UNTIMED:%=$(MONITOR)/test_%.py),$(wildcard $(MONITOR)/test_*.py)) tests/evals/lab/environment_faults
@@ -22,8 +22,8 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
 test: $(STAMP)
-	$(BIN)/pytest -n logical --dist loadfile $(TIMED:%=--ignore=%)
-	$(BIN)/pytest --reruns 3 $(TIMED)
+	$(BIN)/pytest -raR -n logical --dist loadfile --reruns 2 $(TIMED:%=--ignore=%)
+	$(BIN)/pytest -raR --reruns 3 $(TIMED)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_agent.locations.places import PASTED, Place, local, place
-from tools.errors import UsageError
+from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from case_library.retrieval.embedding_choice import EmbeddingChoice
@@ -112,6 +113,25 @@ def number_between(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def input_bytes(path: Path | None, largest: int) -> bytes:
+    """Read a file, or standard input for None.
+
+    Raises InputError where it cannot be read or holds more than ``largest`` bytes.
+    """
+    name = "standard input" if path is None else str(path)
+    try:
+        if path is None:
+            content = sys.stdin.buffer.read(largest + 1)
+        else:
+            with path.open("rb") as file:
+                content = file.read(largest + 1)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}; name a file that can be read") from None
+    if len(content) > largest:
+        raise InputError(f"{name}: larger than {largest >> 20} MiB; give a shorter input")
+    return content
+
+
 def settings(*, no_llm: bool = False) -> Settings:
     """Return the configuration for this folder."""
     from hermes_agent.cli.terminal import note
@@ -135,6 +155,20 @@ def embedding(chosen: Settings) -> EmbeddingChoice:
     from hermes_agent.llm.redact import Redactor
 
     return chosen.embedding(os.environ, Redactor().mask)
+
+
+def request_of_service(chosen: Settings) -> Request:
+    """Return the request without a run that a service fills in for each run it opens."""
+    from hermes_agent.model.request import Request
+
+    return Request(
+        paths=(),
+        thresholds=chosen.thresholds,
+        log_pattern=chosen.log_pattern or "",
+        cache_dir=chosen.cache_dir,
+        private_cases=chosen.cases.private_dir,
+        embedding=embedding(chosen),
+    )
 
 
 def request_of(args: argparse.Namespace, chosen: Settings) -> Request:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import embedding, number_between, settings
+from hermes_agent.cli.arguments import number_between, request_of_service, settings
 from hermes_agent.cli.terminal import note
 from tools.errors import ExitCode, UsageError
 
@@ -69,18 +69,9 @@ def skill() -> str:
 def _runs(allowed: list[Path]) -> OpenRuns:
     from hermes_agent.mcp_server.allowed import AllowedFolders
     from hermes_agent.mcp_server.open_runs import OpenRuns
-    from hermes_agent.model.request import Request
 
     chosen = settings(no_llm=True)
-    base = Request(
-        paths=(),
-        thresholds=chosen.thresholds,
-        log_pattern=chosen.log_pattern or "",
-        cache_dir=chosen.cache_dir,
-        private_cases=chosen.cases.private_dir,
-        embedding=embedding(chosen),
-    )
-    return OpenRuns(chosen, base, AllowedFolders.of(allowed))
+    return OpenRuns(chosen, request_of_service(chosen), AllowedFolders.of(allowed))
 
 
 def _user_folder() -> Path:

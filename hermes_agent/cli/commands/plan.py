@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.cli.arguments import input_bytes
 from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import print_json
-from tools.errors import ExitCode, InputError, UsageError
+from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from tools.whatif.planners.record import Planned
@@ -55,7 +55,11 @@ def run(args: argparse.Namespace) -> int:
     if (args.input is None) == (args.recorded is None):
         raise UsageError(f"name one input of {args.planner}; hermes-dx plan {args.planner} --schema describes it")
     check_gantt_files(args)
-    made = _of_run(args.planner, args.recorded) if args.recorded is not None else chosen.plan(_content(args.input))
+    if args.recorded is not None:
+        made = _of_run(args.planner, args.recorded)
+    else:
+        path = None if args.input == "-" else Path(args.input)
+        made = chosen.plan(input_bytes(path, LARGEST_INPUT_BYTES))
     write_gantt(args, lambda: _timeline(made))
     if args.json:
         print_json(as_record(made))
@@ -86,20 +90,6 @@ def _of_run(name: str, run: Path) -> Planned:
             return plan_operations(load_run([run]))
         case _:
             raise UsageError(f"{name} cannot take its input from a run yet; gradient-buckets and straggler can")
-
-
-def _content(name: str) -> bytes:
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(LARGEST_INPUT_BYTES + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(LARGEST_INPUT_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror or error}; name a file with the input") from None
-    if len(content) > LARGEST_INPUT_BYTES:
-        raise InputError(f"{name}: larger than {LARGEST_INPUT_BYTES >> 20} MiB; give a shorter input")
-    return content
 
 
 def _text(made: Planned) -> str:

@@ -7,10 +7,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import writable
+from hermes_agent.cli.arguments import input_bytes, writable
 from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import note, print_json
-from tools.errors import ExitCode, InputError, UsageError
+from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from tools.whatif.graph_json import GraphInput
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         given = graph_json(profile, graph_of(profile))
     else:
         try:
-            given = read_graph(_content(args.input))
+            given = read_graph(input_bytes(args.input, LARGEST_INPUT_BYTES))
         except UsageError as error:
             raise UsageError(f"{args.input}: {error}") from None
     if args.graph is not None:
@@ -105,17 +105,6 @@ def _scale(text: str) -> tuple[str, float]:
     if not found or not name or not 0 <= value <= 1e6:
         raise UsageError(f"--scale {text!r} is not possible; write NAME=FACTOR with a factor from 0 to 1000000")
     return name, value
-
-
-def _content(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_INPUT_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; name a file with a graph") from None
-    if len(content) > LARGEST_INPUT_BYTES:
-        raise InputError(f"{path}: larger than {LARGEST_INPUT_BYTES >> 20} MiB; give a shorter graph")
-    return content
 
 
 def _record(before: GraphReplay, after: GraphReplay | None) -> dict[str, object]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import embedding, number_between, settings
+from hermes_agent.cli.arguments import number_between, request_of_service, settings
 from hermes_agent.cli.terminal import note
 from tools.errors import ExitCode, UsageError
 
@@ -130,23 +130,14 @@ def _serve(args: argparse.Namespace, chosen: Settings, found: Credentials, watch
     from hermes_agent.bot.slack.service import WithoutSecrets, serve
     from hermes_agent.bot.threads import Threads
     from hermes_agent.config.sources import xdg_folder
-    from hermes_agent.model.request import Request
 
     for handler in logging.getLogger().handlers:
         handler.addFilter(WithoutSecrets(found.secrets))
     threads = Threads(xdg_folder(os.environ, "XDG_STATE_HOME", ".local/state") / "slack")
-    base = Request(
-        paths=(),
-        thresholds=chosen.thresholds,
-        log_pattern=chosen.log_pattern or "",
-        cache_dir=chosen.cache_dir,
-        private_cases=chosen.cases.private_dir,
-        embedding=embedding(chosen),
-    )
     platform = SlackPlatform(found, None if args.http is None else Listening(args.host, args.http))
     parts = Parts(
         platform=platform,
-        desk=Desk(chosen, base, threads),
+        desk=Desk(chosen, request_of_service(chosen), threads),
         threads=threads,
         access=Access.of(args.team, args.channel, args.user, args.everyone),
         feedback=xdg_folder(os.environ, "XDG_DATA_HOME", ".local/share") / FILE,

@@ -82,11 +82,11 @@ def test_a_saved_reader_reads_as_before(tmp_path: Path) -> None:
 def test_the_reader_that_is_shipped_is_of_the_lines_as_they_are() -> None:
     renew = "run python -m case_library.retrieval.fitted --write"
     assert stored_key(FITTED) == source_key(), renew
-    anew, shipped = fitted(), cause_reader()
-    assert shipped.causes == anew.causes
-    assert shipped.rarity == pytest.approx(dict(anew.rarity), abs=1e-5), renew
-    half_a_level = np.abs(anew.weights).max(axis=0) / 127 / 2
-    assert (np.abs(shipped.weights - anew.weights) <= half_a_level + 1e-4).all(), renew
+    expected, shipped = fitted(), cause_reader()
+    assert shipped.causes == expected.causes
+    assert shipped.rarity == pytest.approx(dict(expected.rarity), abs=1e-5), renew
+    half_a_level = np.abs(expected.weights).max(axis=0) / 127 / 2
+    assert (np.abs(shipped.weights - expected.weights) <= half_a_level + 1e-4).all(), renew
 
 
 @pytest.mark.parametrize(

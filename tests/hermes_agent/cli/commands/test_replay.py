@@ -59,7 +59,7 @@ def test_a_factor_that_cannot_be_is_refused(file: Path, scale: str, capsys: pyte
 
 def test_what_is_wrong_with_a_file_is_said_with_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(tmp_path / "none.json")]) == 3
-    assert "none.json: No such file or directory; name a file with a graph" in capsys.readouterr().err
+    assert "none.json: No such file or directory; name a file that can be read" in capsys.readouterr().err
     (tmp_path / "cut.json").write_text('{"schema": "hermes-dx/graph/1", "nodes": [')
     assert main(["replay", str(tmp_path / "cut.json")]) == 2
     assert f"{tmp_path / 'cut.json'}: the input is not JSON" in capsys.readouterr().err
