@@ -11,7 +11,7 @@ from tools.analyzers.registry import check_of
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Check, Fact, Sentence
 from tools.judgement.catalog import measure
-from tools.judgement.lead import in_terms_of_run
+from tools.judgement.lead import EVERY_STEP, in_terms_of_run
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
@@ -284,8 +284,11 @@ def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause, marked
 
 
 def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
-    """Without a cause: how much of the step the first lead localises, where its size is known."""
+    """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
+        if lead.place.part == "step" and lead.place.steps != EVERY_STEP:
+            text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not recorded."
+            return Sentence(text, (step, *lead.claim.facts[:2]))
         for share in lead.claim.facts:
             if lead.impact_pct and share.unit == "%" and share.value == lead.impact_pct:
                 return Sentence(

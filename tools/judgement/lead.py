@@ -12,6 +12,8 @@ from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.steps.coarse import by_torch
 
+EVERY_STEP = "every step"
+
 
 @dataclass(frozen=True)
 class Place:

@@ -7,15 +7,17 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.judgement.lead import Candidate, Lead, Place
+from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
+from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.steps.modes import steps_text
 from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import clear_change
 
 # Parts of a step that records hold, and what they are called in a trace.
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
@@ -37,7 +39,32 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     series = profile.series
     if series is None or judged.verdict != "inconclusive":
         return ()
-    return (_hypothesis(series, causes[0], judged) if causes else _largest_part(profile, series, judged),)
+    first = _hypothesis(series, causes[0], judged) if causes else _largest_part(profile, series, judged)
+    change = _level_change(profile, series)
+    if change is None:
+        return (first,)
+    return (first, change) if first.place.part != "step" and first.impact_pct > change.impact_pct else (change, first)
+
+
+def _level_change(profile: Profile, series: RunSeries) -> Lead | None:
+    """The longer of two levels of the step time, as far as it adds a noticeable share to the mean step."""
+    limits = profile.thresholds
+    change = clear_change(step_series_of(series.whole), limits["fluctuation_pct"])
+    if change is None:
+        return None
+    longer = change.after_ms > change.before_ms
+    cost, share = measure(profile, "series_level_cost_ms"), measure(profile, "series_level_cost_pct")
+    if share.value < limits["cause_share_pct"]:
+        return None
+    sides = ("after", "before") if longer else ("before", "after")
+    levels = tuple(measure(profile, "series_level_ms", side=side) for side in sides)
+    steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
+    text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
+    entry = table("leads")["slower_later" if longer else "slower_at_first"]
+    candidates = tuple(Candidate(each["cause"], each["likelihood"], each["why"]) for each in entry["candidates"])
+    place = Place("step", series.ranks, steps)
+    claim = Sentence(text, (*levels, cost, share))
+    return Lead(place, cost.value, share.value, claim, candidates, entry["decide_by"][-1]["do"])
 
 
 MOST_WITHOUT_STEPS = 3
@@ -70,7 +97,7 @@ def _without_size(finding: Finding, why: str, judged: Judgement) -> Lead:
 
 def _hypothesis(series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:
     finding = cause.finding
-    steps = steps_text(finding.steps, series.numbers()) if finding.steps else "every step"
+    steps = steps_text(finding.steps, series.numbers()) if finding.steps else EVERY_STEP
     why = "the largest of what the records show, but not well supported"
     candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
     place = Place(OF_FAMILY.get(finding.family, "step"), finding.ranks, steps)
@@ -93,7 +120,7 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     claim = Sentence(SAID[part], (size, step) if part in PARTS else (step,), tuple(map(str, size.ranks)))
     long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
     kind = PARTS.get(part, "unseen_long" if long else "unseen")
-    place = Place(PARTS.get(part, "step"), ranks, "every step")
+    place = Place(PARTS.get(part, "step"), ranks, EVERY_STEP)
     return Lead(place, size.value, share_pct, claim, _candidates(profile, kind), judged.needs)
 
 

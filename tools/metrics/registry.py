@@ -50,6 +50,7 @@ from tools.metrics.recorded import (
     host_stacks,
     job_log,
     job_tables,
+    level_change,
     logged_saves,
     memory_snapshots,
     operations,
@@ -129,7 +130,8 @@ MODULES = (
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
-    *(ascend, collective_calls, collector, job_log, job_tables, logged_saves, operations, own_time, samples, saves),
+    *(ascend, collective_calls, collector, job_log, job_tables, level_change, logged_saves, operations, own_time),
+    *(samples, saves),
     series,
 )
 

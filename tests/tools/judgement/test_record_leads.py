@@ -35,6 +35,31 @@ def test_a_log_of_even_steps_leads_to_the_whole_step_and_asks_for_a_trace(tmp_pa
     assert "straggler" not in [each.cause for each in lead.candidates], "one rank waits for nobody"
 
 
+def test_steps_that_get_longer_at_one_step_lead_with_what_that_adds_to_the_mean(tmp_path: Path) -> None:
+    found = _diagnosed(tmp_path / "run", [(500.0 if step < 120 else 650.0) + step % 3 for step in range(200)])
+    change, whole = found.leads
+    assert (change.place.steps, whole.place.steps) == ("from step 120 on", "every step")
+    # The first ten steps are the start: 80 of 190 steps take 150 ms longer.
+    assert change.impact_ms_per_step == pytest.approx(150.0 * 80 / 190, rel=0.01)
+    assert "slow_device" in [each.cause for each in change.candidates]
+    assert "before and after the change" in change.decide_by
+
+
+def test_steps_that_are_long_until_one_step_name_what_ends_by_itself(tmp_path: Path) -> None:
+    found = _diagnosed(tmp_path / "run", [(900.0 if step < 100 else 600.0) + step % 5 for step in range(200)])
+    assert found.leads[0].place.steps == "until step 100"
+    assert found.leads[0].impact_ms_per_step == pytest.approx(300.0 * 90 / 190, rel=0.01)
+    assert "operator_compilation" in [each.cause for each in found.leads[0].candidates]
+
+
+def test_a_small_change_few_steps_and_overlapping_levels_are_no_lead(tmp_path: Path) -> None:
+    small = [500.0 + (30.0 if step >= 100 else 0.0) + step % 3 for step in range(200)]
+    late = [500.0 + (200.0 if step >= 190 else 0.0) + step % 3 for step in range(200)]
+    noisy = [500.0 + (60.0 if step >= 100 else 0.0) + 40.0 * (step * 7 % 11) for step in range(200)]
+    for name, walls in (("small", small), ("late", late), ("noisy", noisy)):
+        assert [each.place.steps for each in _diagnosed(tmp_path / name, walls).leads] == ["every step"], name
+
+
 def test_a_rhythm_in_the_log_is_the_lead_with_the_steps_that_it_hits(tmp_path: Path) -> None:
     found = _diagnosed(tmp_path / "run", [400.0 if step % 6 == 5 else 60.0 for step in range(90)])
     (lead,) = found.leads

@@ -19,7 +19,7 @@ from tools.metrics.registry import measure
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
-from tools.views.steps.series import RunSeries, SeriesOrigin
+from tools.views.steps.series import RunSeries, SeriesOrigin, stated_by
 from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, Level, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
@@ -49,7 +49,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     if series is None:
         return ()
     facts = [measure(profile, "series_step_ms", statistic=each) for each in ("mean", "median", "p95")]
-    source = SOURCES[series.origin]
+    source = stated_by(profile.run) if series.origin == "job_log" else SOURCES[series.origin]
     qualifier, stretch = untouched(profile), _stretch(series.level)
     steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}"
     which = f"{stretch}{steps}" if stretch else steps.capitalize()

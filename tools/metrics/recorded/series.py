@@ -42,7 +42,7 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
-    return _measured(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
+    return measured_of(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
 
 
 @metric("steps/s", "unprofiled steps per second", "How many steps does the run make per second without a profiler?")
@@ -63,7 +63,7 @@ def series_steps_per_h(profile: Profile, rank: int | None = None) -> Measurement
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""
     series = run_series(profile)
-    return _measured(series, over_steps(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
+    return measured_of(series, over_steps(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
 @metric("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
@@ -118,7 +118,7 @@ def _slowest_of_each(table: pd.DataFrame, ranks: Collection[int]) -> pd.Series[f
 def series_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     series = run_series(profile)
-    return _measured(series, step_series_of(series, rank).variation_pct, rank, "usual steps")
+    return measured_of(series, step_series_of(series, rank).variation_pct, rank, "usual steps")
 
 
 @metric("steps", "long unprofiled steps", "How many unprofiled steps are much longer than the usual one?")
@@ -126,7 +126,7 @@ def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
     """Number of usual steps over the median one by more than the threshold ``fluctuation_pct``."""
     series = run_series(profile)
     long = step_series_of(series, rank).fluctuating(profile.thresholds["fluctuation_pct"])
-    return _measured(series, float(len(long)), rank, "usual steps")
+    return measured_of(series, float(len(long)), rank, "usual steps")
 
 
 @metric("%", "unprofiled step time drift", "Does the unprofiled step time drift?")
@@ -136,17 +136,7 @@ def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     trend = step_series_of(series, rank).trend()
     if trend is None:
         raise UsageError("the series has too few steps for a trend")
-    return _measured(series, trend.total_pct, rank, "usual steps")
-
-
-@metric("%", "unprofiled step time level shift", "Does the unprofiled step time jump to another level?")
-def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
-    """Change of the median step time at the clearest change of level in the whole run."""
-    series = run_series(profile)
-    change = step_series_of(series.whole, rank).change_point()
-    if change is None:
-        raise UsageError("the series has too few steps, or too equal ones, for a change of level")
-    return _measured(series.whole, change.shift_pct, rank, "usual steps")
+    return measured_of(series, trend.total_pct, rank, "usual steps")
 
 
 @metric("steps", "period of the long steps", "How many steps lie between periodic stalls?")
@@ -216,7 +206,7 @@ def collector_cost_ms(profile: Profile) -> Measurement:
 def collector_rank_ms(profile: Profile, rank: int) -> Measurement:
     """Mean time per usual step in Python's collector on one rank."""
     series = _collecting(profile)
-    return _measured(series, float(_rank_table(series, rank)["gc_ms"].mean()), rank, "collections in usual steps")
+    return measured_of(series, float(_rank_table(series, rank)["gc_ms"].mean()), rank, "collections in usual steps")
 
 
 @metric("ms", "longest garbage collection", "How long is the longest garbage collection?")
@@ -224,14 +214,14 @@ def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
     series = _collecting(profile)
     value = float(_rank_table(series, rank)["gc_longest_ms"].max())
-    return _measured(series, value, rank, "collections in usual steps")
+    return measured_of(series, value, rank, "collections in usual steps")
 
 
 @metric("/step", "garbage collections per step", "How often does Python collect garbage?")
 def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
     series = _collecting(profile)
-    return _measured(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
+    return measured_of(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
 
 
 @metric("ms", "mean single garbage collection", "How long does one garbage collection take?")
@@ -243,7 +233,7 @@ def collector_each_ms(profile: Profile, rank: int) -> Measurement:
     runs = float(known["gc_runs"].sum())
     if not runs > 0:
         raise UsageError(f"rank {rank} collected no garbage in its usual steps")
-    return _measured(series, float(known["gc_ms"].sum()) / runs, rank, "collections in usual steps")
+    return measured_of(series, float(known["gc_ms"].sum()) / runs, rank, "collections in usual steps")
 
 
 def _collecting(profile: Profile) -> RunSeries:
@@ -283,7 +273,8 @@ def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:
     return own
 
 
-def _measured(series: RunSeries, value: float, rank: int | None, selector: str) -> Measurement:
+def measured_of(series: RunSeries, value: float, rank: int | None, selector: str) -> Measurement:
+    """A figure of the usual steps of a rank, else of the slowest, with these steps as its rows."""
     number = series.slowest_rank if rank is None else rank
     return _of_steps(series, value, series.of(number), selector, (number,), series.numbers(number))
 

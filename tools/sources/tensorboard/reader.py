@@ -18,10 +18,14 @@ from tools.sources.tracked_steps import CLOCK, OF_INTERVAL, TrackedSteps, tracke
 LIMITS = Limits(expanded_bytes=16 * GIB, expand_s=600.0)
 MOST_TAGS = 1024
 MOST_SCALARS = 1 << 21
+SHOWN_TAGS = 5
 STEP = "step"
 GRAMMAR = "TensorBoard scalars"
 # Tags whose step is no step of the training: of epochs, of evaluations, over samples or time.
 OTHER_STEPS = re.compile(r"(?:.*[/_])?epoch(?:[/_].*)?\Z|.* vs\.? (?:samples|time|tokens)\Z", re.I)
+BY_STEP = re.compile(r"(?:.*/)?batch_\w+\Z|.*_step\Z")  # of Keras and of Lightning, next to those of epochs
+EPOCH_NUMBER = re.compile(r"(?:.*/)?epoch\Z")
+LEAST_EPOCH_VALUES, STEPS_OF_EPOCH = 2, 2.0  # values that show how fast the number rises; fewer steps may be epochs
 LEAST_SHARE = 0.5  # of the steps of the longest tag that a tag with times has
 
 
@@ -72,7 +76,8 @@ def read_events(path: Readable) -> TensorboardRead:
     steps, notes = _steps(tags)
     series, said = steps.series()
     if series is None and tags:
-        notes.append(f"none of its {len(tags)} scalars shows the time of a step")
+        shown = ", ".join(map(repr, sorted(tags)[:SHOWN_TAGS])) + (", ..." if len(tags) > SHOWN_TAGS else "")
+        notes.append(f"none of its {len(tags)} scalars ({shown}) shows the time of a step")
     log = tracked_log(getattr(path, "name", str(path)), series) if tags else None
     return TensorboardRead(log, count, (*damage, *notes, *said), bool(damage))
 
@@ -86,7 +91,7 @@ def _steps(tags: dict[str, _Tag]) -> tuple[TrackedSteps, list[str]]:
     chosen = max(timed, key=lambda name: len(timed[name].steps), default="")
     notes: list[str] = []
     if not chosen or len(timed[chosen].steps) < LEAST_SHARE * longest:
-        if any(OTHER_STEPS.match(field_name(name)) and "epoch" in name.lower() for name in tags):
+        if _only_epochs(tags):
             return found, ["its scalars are of epochs"]
         chosen = max(training, key=lambda name: len(training[name].steps), default="")
     if not chosen:
@@ -98,6 +103,26 @@ def _steps(tags: dict[str, _Tag]) -> tuple[TrackedSteps, list[str]]:
         own = {chosen: value} if chosen in timed else {}
         found.add(record, {STEP: step, CLOCK: wall_s, **own})
     return found, notes
+
+
+def _only_epochs(tags: dict[str, _Tag]) -> bool:
+    """Whether there are scalars of epochs, and nothing shows that the other ones are written more often."""
+    epochs = [
+        len(tag.steps) for name, tag in tags.items() if OTHER_STEPS.match(field_name(name)) and "epoch" in name.lower()
+    ]
+    if not epochs or any(_counts_epochs(name, tag) for name, tag in tags.items()):
+        return False
+    by_step = max((len(tag.steps) for name, tag in tags.items() if BY_STEP.match(name)), default=0)
+    return by_step < STEPS_OF_EPOCH * max(epochs)
+
+
+def _counts_epochs(name: str, tag: _Tag) -> bool:
+    """Whether the tag is the number of the epoch that each step is in, as HF Trainer and Lightning write it: steps
+    that advance by several for one epoch are no epochs."""
+    if not EPOCH_NUMBER.match(field_name(name)) or len(tag.steps) < LEAST_EPOCH_VALUES:
+        return False
+    steps, epochs = tag.steps[-1] - tag.steps[0], tag.values[-1] - tag.values[0]
+    return steps > 0 and 0 <= epochs * STEPS_OF_EPOCH <= steps
 
 
 def _of_other_work(name: str) -> bool:

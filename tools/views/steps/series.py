@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import InputError
+from tools.run.kinds import TENSORBOARD_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.run.recorded.job_log import StepTime
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
@@ -224,10 +225,24 @@ def _from_log(run: Run) -> RunSeries | None:
     return RunSeries(table[usual], table[_chosen(run, table, traced)], "step_log", notes)
 
 
+OF_TRACKERS = {"W&B history": "the W&B history", "TensorBoard scalars": "the TensorBoard scalars"}  # by grammar
+
+
+def stated_by(run: Run) -> str:
+    """The source that states the steps of a job: its output, or the tracker whose records are read for it."""
+    log = run.job_log
+    if log is None or log.grammars or any(each.format == JOB_LOG_FORMAT for each in run.sources):
+        grammars = () if log is None else log.grammars
+        return next((OF_TRACKERS[each] for each in grammars if each in OF_TRACKERS), "the job's output")
+    held = {each.format for each in run.sources}
+    known = {WANDB_FORMAT: "the W&B file", TENSORBOARD_FORMAT: "the TensorBoard events"}
+    return next((words for kind, words in known.items() if kind in held), "the job's output")
+
+
 IN_WORDS: dict[StepTime, str] = {
     "mean": "each line gives the mean over the steps since the one before it",
     "smoothed": "a progress bar shows a smoothed rate",
-    "stamps": "step times are differences of the lines' time stamps",
+    "stamps": "step times are differences of time stamps",
     "step": "only one step of several is printed",
 }
 

@@ -142,6 +142,7 @@ class StepSeries:
 
 
 LEAST_STEPS = 20  # fewer show no level
+LEAST_POINTS = 5  # values of a level, where each is the mean over several steps
 LEAST_SHIFT = 0.1  # of the level before: what the live monitor calls a slow step too
 QUARTILES = (0.25, 0.75)  # of the levels: where these overlap, steps fluctuate
 
@@ -162,6 +163,18 @@ class Level:
         """True for the steps that are of it."""
         since = numbers.min(initial=0) if self.since is None else self.since
         return (numbers >= since) & ((numbers < self.until) if self.until is not None else True)
+
+
+def clear_change(steps: StepSeries, least_pct: float) -> ChangePoint | None:
+    """The change between two levels that hardly overlap and differ by so much: each of ``LEAST_STEPS`` steps and
+    ``LEAST_POINTS`` values, which may be means over several steps."""
+    change = steps.change_point()
+    if change is None or abs(change.shift_pct) < least_pct or not _clear(steps, change):
+        return None
+    later = int((steps.numbers >= change.step).sum())
+    points = min(later, len(steps) - later)
+    span = max(1.0, float(np.median(np.diff(steps.numbers))))
+    return change if points >= LEAST_POINTS and points * span >= LEAST_STEPS else None
 
 
 def level_at(steps: StepSeries, step: int) -> Level:

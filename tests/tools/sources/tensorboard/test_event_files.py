@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.fuzz.tracker_files import event, event_file, tfrecord
+from hermes_agent.report.opening import opening
 from tools.judgement.ranking import ranking
 from tools.run.model import Run
 from tools.sources.load import load_run
@@ -67,6 +68,23 @@ def test_scalars_of_epochs_samples_and_evaluations_are_no_steps(tmp_path: Path) 
         assert steps_of(tmp_path, *events) == []
 
 
+def test_a_number_of_the_epoch_next_to_each_step_shows_that_steps_are_no_epochs(tmp_path: Path) -> None:
+    def written(steps: range, per_epoch: float) -> list[float]:
+        events = [event(START_S + 0.5 * at, at, {"train/loss": 2.0, "train/epoch": at / per_epoch}) for at in steps]
+        return steps_of(tmp_path, *events)
+
+    assert written(range(10, 210, 10), 100.0) == [500.0] * 19  # HF Trainer: a fraction of the epoch
+    assert written(range(20), 1.0) == []  # one step for each epoch
+
+
+def test_scalars_of_steps_next_to_those_of_epochs_are_used_where_they_are_written_more_often(tmp_path: Path) -> None:
+    steps = [event(START_S + 0.5 * at, at, {"train_loss_step": 2.0}) for at in range(40)]
+    epochs = [event(START_S + 10.0 * at, 20 * at, {"train_loss_epoch": 2.0}) for at in (1, 2)]
+    assert steps_of(tmp_path, *steps, *epochs) == [500.0] * 39
+    each = [event(START_S + at, at, {"batch_loss": 1.0, "epoch_loss": 1.0}) for at in range(20)]
+    assert steps_of(tmp_path, *each) == []  # one batch of each epoch: what lies between them is not the step
+
+
 def test_evaluations_between_steps_do_not_hide_them(tmp_path: Path) -> None:
     events = [event(START_S + at, at, {"loss": 1.0}) for at in range(20)]
     events += [event(START_S + 30, 19, {"val/loss": 1.0})]
@@ -78,7 +96,19 @@ def test_a_file_without_step_times_says_what_to_record(tmp_path: Path) -> None:
     profile = Profile(run_of(tmp_path, b"".join(events)))
     found = ranking(profile)
     assert found.verdict == "inconclusive"
-    assert any("none of its 1 scalars shows the time of a step" in each.note for each in profile.run.sources)
+    assert any("none of its 1 scalars ('epoch_loss') shows the time" in each.note for each in profile.run.sources)
+    assert found.why.endswith("the TensorBoard events hold no series of steps")
+
+
+def test_steps_of_scalars_are_attributed_to_them_and_a_change_of_level_leads(tmp_path: Path) -> None:
+    lengths = [0.5] * 60 + [0.65] * 40
+    events = [event(START_S + sum(lengths[:at]), at, {"iteration-time": lengths[at]}) for at in range(100)]
+    profile = Profile(run_of(tmp_path, b"".join(events)))
+    found = ranking(profile)
+    said = " ".join(each.template for each in opening(profile, found))
+    assert "by the TensorBoard scalars" in said
+    assert "from step 60 on it takes {1} instead of {2} (lead 1)" in said
+    assert [fact.value for fact in found.leads[0].claim.facts[:2]] == pytest.approx([650.0, 500.0])
 
 
 def test_of_several_files_the_one_with_most_steps_is_used(tmp_path: Path) -> None:
