@@ -168,6 +168,8 @@ def _answered(discussion: Discussion, question: Question, spoken: Question | Non
     of_name = _of_its_name(discussion, question, name, text)
     if of_name:
         return "named_work", of_name
+    if question.names and name == NOT_MEASURABLE:  # the figure of another thing would pass for that of the name
+        return name, text
     if name in OF_NO_FIGURE or question.page or LENGTH.search(question.text.lower()):
         return name, text
     if name == "breakdown" and AND_WHY.search(question.words):

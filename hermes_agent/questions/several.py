@@ -46,7 +46,9 @@ REFERS = re.compile(
     r"\b(?:it|they|them|its|their|theirs|there|these|those|that|this|ones?|each other|dies\w*|sie|davon|darin|dort)\b",
     re.I,
 )
-OF_THE_RUN = re.compile(r"\b(?:why|how slow|is|was|could|does|can|liegt|ist|warum) (?:it|es|this|that)\b", re.I)
+OF_THE_RUN = re.compile(
+    r"\b(?:why|how slow|is|was|could|does|can|liegt|ist|warum) (?:it|es|this|that)\b(?! (?:take|cost|spend)\b)", re.I
+)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.evidence.ledger import quoted
+from hermes_agent.evidence.spent_parts import ranks_of, spent_parts
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
-from hermes_agent.model.display import cause_title, costs, on_ranks
+from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from hermes_agent.questions.answers.causes import about, fewest_workers
 from hermes_agent.questions.answers.checkpoints import other_interval
 from hermes_agent.questions.discussion import Discussion, cited
@@ -66,12 +67,31 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(
         [
-            paragraph([lead, *diagnosis.answer]),
+            paragraph([lead, *diagnosis.answer, _part_of_first(discussion)]),
             bullets(cause.claim for cause in diagnosis.causes[:CAUSES_LISTED]),
             *([paragraph(["Fix first:", quoted_from(first.optimization, first.id), first.text])] if first else []),
             "To know more, record:\n" + bullets(f"{general(need)}." for need in needs) if needs else "",
         ]
     )
+
+
+def _part_of_first(discussion: Discussion) -> str:
+    """The part of the step that the first cause spends, at its rank; empty where it may be one of several."""
+    diagnosis = discussion.diagnosis
+    if not diagnosis.causes or not diagnosis.breakdown:
+        return ""
+    first = diagnosis.causes[0]
+    ranks = ranks_of(first)
+    parts = spent_parts(diagnosis, first, ranks)
+    if len(parts) != 1:
+        return ""
+    part, rank = next(iter(parts)), next(iter(ranks)) if len(ranks) == 1 else None
+    taken = discussion.measured("part_ms", part=part, rank=rank)
+    several = len(discussion.ranks) > 1
+    where = ("" if rank is None else f" on rank {rank}") if several else ""
+    mean = ", as the mean over ranks" if several and rank is None else ""
+    title = "host time" if part == "host" else PART_TITLES[part]
+    return discussion.say(f"The cost is part of {title}{where}: {{0}} per step{mean}.", taken) if taken else ""
 
 
 def against_baseline(discussion: Discussion, _: Question) -> str:

@@ -205,7 +205,7 @@ def _specs(asked: Asked, device: bool) -> list[str]:
 
 
 def _fact(discussion: Discussion, asked: Asked, rank: int | None, step: int | None = None) -> Fact:
-    """The first metric of the topic that the run has; UsageError with the reason of the last, or that there is none."""
+    """The first metric of the topic that the run has; UsageError with what the run lacks, else why no metric fits."""
     profile = discussion.profile()
     views = [] if not profile.traced else list(profile.ranks) if rank is None else [profile.rank(rank)]
     device = any(view.rank.has_device for view in views)
@@ -215,6 +215,7 @@ def _fact(discussion: Discussion, asked: Asked, rank: int | None, step: int | No
     if asked.statistic == "total" and profile.traced and len(profile.step_ms) == 1:
         specs = asked.topic.figures.get(asked.quantity, [])
     error = UsageError("no metric measures it" if asked.statistic != "total" else "its figures are means per step")
+    lacking: UsageError | None = None  # what the run lacks is a better reason than what a metric takes
     for spec in specs:
         name, _, own = spec.partition(":")
         given: dict[str, Argument] = {**asked.topic.given}
@@ -231,8 +232,8 @@ def _fact(discussion: Discussion, asked: Asked, rank: int | None, step: int | No
             try:
                 return discussion.measure(name, **given, step=step)
             except UsageError as failed:
-                error = failed
-    raise error
+                lacking = failed
+    raise lacking or error
 
 
 def _whole_run(discussion: Discussion, asked: Asked) -> bool:
@@ -280,10 +281,13 @@ def _one(discussion: Discussion, asked: Asked, rank: int | None, step: int | Non
     alone = ranks[0] if rank is None and len(ranks) == 1 else rank
     try:
         fact = _fact(discussion, asked, alone, step)
-    except UsageError:
+    except UsageError as lacking:
         if alone == rank:
             raise
-        fact = _fact(discussion, asked, None, step)
+        try:
+            fact = _fact(discussion, asked, None, step)
+        except UsageError:
+            raise lacking from None
     return paragraph([_sentence(discussion, asked, alone, step, fact), _which(discussion, asked, alone)])
 
 

@@ -254,7 +254,13 @@ def test_one_kernel_or_operator_is_answered_by_its_name(busy: Discussion, questi
 
 
 @pytest.mark.parametrize(
-    "question", ["how long does `sgenm` take?", "time of aten::mn", "how often does call sgenn run"]
+    "question",
+    [
+        "how long does `sgenm` take?",
+        "time of aten::mn",
+        "how often does call sgenn run",
+        "How long does the kernel `sgemm_made_up` run?",
+    ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_ones_and_never_0(busy: Discussion, question: str) -> None:
     answer = reply(busy, question)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids
@@ -71,6 +73,13 @@ def test_why_after_an_answer_that_has_no_reason_here_is_not_understood(loader: D
 
 def test_a_half_that_speaks_of_the_one_before_leaves_the_sentence_whole(loader: Discussion) -> None:
     assert answered(loader, "which gaps does the device have and what did the host do in them?").intent != SEVERAL
+
+
+def test_the_main_cause_is_named_with_its_rank_and_the_part_of_the_step_that_it_is_in(loader: Discussion) -> None:
+    text = answered(loader, "What is the main cause, on which rank, and which part of the step does it take?").text
+    assert text.startswith("Top bottleneck: too few data loader workers")
+    assert re.search(r"The cost is part of data wait: 40\.0 ms \[E\d+\] per step\.", text)
+    assert not unsupported(text, loader)
 
 
 def test_alternatives_are_judged_each_and_the_one_found_is_named(loader: Discussion) -> None:

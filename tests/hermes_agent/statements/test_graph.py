@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from hermes_agent.evidence.index import evidence_index
+from hermes_agent.evidence.spent_parts import parts_of
 from hermes_agent.model.diagnosis import Diagnosis, HypothesisRecord
 from hermes_agent.statements.attempt import GUESS, rendered
 from hermes_agent.statements.checks import faults_of, is_guess
 from hermes_agent.statements.context import CheckContext, claim_of
-from hermes_agent.statements.graph import edge_of, parts_of
+from hermes_agent.statements.graph import edge_of
 from hermes_agent.statements.record import Claim, Part, Statement
 from tests.hermes_agent.statements.slow_loader import diagnosis, id_of
 from tools.knowledge.taxonomy import causes
 from tools.knowledge.thresholds import Thresholds
-from tools.views.parts import PARTS
 
 CAUSE = "slow_data_processing"
 WAIT = id_of("part_ms", part="data_wait", rank=0)
@@ -140,12 +140,6 @@ def test_an_open_hypothesis_makes_a_found_cause_no_less_known() -> None:
 )
 def test_every_kind_rests_on_what_it_needs(made: Statement, reason: str) -> None:
     assert reason in faults(made)
-
-
-def test_every_cause_of_the_taxonomy_spends_known_parts() -> None:
-    for name in causes():
-        assert parts_of(name) <= {*PARTS}, name
-    assert parts_of("made_up") == frozenset()
 
 
 def test_the_ranks_that_a_found_cause_stands_for_are_on_its_edge() -> None:

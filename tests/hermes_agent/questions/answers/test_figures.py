@@ -40,8 +40,8 @@ def test_the_figure_that_is_asked_for_is_given_first(loader: Discussion, text: s
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("what did garbage collection cost?", "the time of garbage collection"),
-        ("were any packets retransmitted?", "the share of retransmitted packets"),
+        ("what did garbage collection cost?", "the time of garbage collection: the run has no monitor records"),
+        ("were any packets retransmitted?", "the share of retransmitted packets: the run has no monitor samples"),
         ("how long before the first kernel starts?", "narrowed by `before`, `first` and `starts`"),
         ("how long do flux capacitors take?", "`flux` and `capacitors`"),
         ("total time waiting for data over all steps", "means per step"),
