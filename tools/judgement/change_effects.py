@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tools.analyzers.io.data_wait import loader_kind
-from tools.analyzers.overlap.pipeline import lighter, waiting_less
+from tools.analyzers.overlap.pipeline import evened, waiting_less
 from tools.analyzers.support.changes import scaled, shortened, shortened_on
 from tools.analyzers.support.excess import excesses, removal
 from tools.errors import InputError, UsageError
@@ -18,6 +18,7 @@ from tools.intervals import length
 from tools.judgement.ranking import ranking
 from tools.knowledge.taxonomy import causes
 from tools.metrics.communication.pipeline import Stages, pipeline
+from tools.metrics.communication.pipeline_layers import listed, planned_stages
 from tools.metrics.io import loader_spans
 from tools.metrics.recorded.job_log import schedule_saving_pct, schedule_step_ms, stated_bubble_pct
 from tools.views.communication.collectives import collectives
@@ -212,11 +213,24 @@ def _equal_stages(profile: Profile, asked: AskedChange) -> Effect | Refused:
     if stages is None:
         return _no_pipeline(asked)
     heavy = _heaviest(stages)
+    change = evened(profile, stages, heavy)
+    try:
+        planned = planned_stages(profile)
+    except InputError as error:
+        rests_on = (
+            f"replay with rank {heavy} computing {stages.mean_ms:.4g} ms per step, the mean of the stages, instead of "
+            f"{stages.heaviest_ms:.4g} ms; how evenly whole layers can be cut is not known: {error}"
+        )
+        return Effect(asked.text, "replay", rests_on, change)
+    now = listed(planned.layers.per_stage)
+    if not planned.moves:
+        why = f"no cut of whole layers is more even than the present one ({now} layers per stage)"
+        return Refused(asked.text, why, "smaller layers, or stages of unequal devices")
     rests_on = (
-        f"replay with rank {heavy} computing {stages.mean_ms:.4g} ms per step, the mean of the stages, instead of "
-        f"{stages.heaviest_ms:.4g} ms; how evenly whole layers can be cut is not known from a trace"
+        f"replay with rank {heavy} computing {planned.heaviest_ms:.4g} instead of {stages.heaviest_ms:.4g} ms per "
+        f"step, with {listed(planned.per_stage)} layers per stage (now {now}) by the planner pipeline-memory; the mean "
+        f"of the stages is {stages.mean_ms:.4g} ms"
     )
-    change = (*waiting_less(profile, stages, stages.imbalance_ms), *lighter(profile, stages, heavy))
     return Effect(asked.text, "replay", rests_on, change)
 
 

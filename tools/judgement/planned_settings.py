@@ -11,6 +11,7 @@ from tools.findings import Fact, Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.what_if import answered
 from tools.metrics.communication.pipeline import pipeline
+from tools.metrics.communication.pipeline_layers import PlannedStages, listed, possible_stages
 from tools.views.communication.gradient_sync import exchanged_by
 from tools.views.profile import Profile
 from tools.whatif.planners.gradient_buckets import DDP_BUCKET_MB, BucketPlan
@@ -87,11 +88,27 @@ def _stages(profile: Profile) -> PlannedSetting | None:
         return None
     heavy = int(stages.table.index.to_numpy(dtype="int64")[int(stages.table["compute_ms"].to_numpy().argmax())])
     own, mean = measure(profile, "stage_compute_ms", rank=heavy), measure(profile, "stage_compute_ms")
+    planned = possible_stages(profile)
+    if planned is not None:
+        return _layers_per_stage(profile, planned, own)
     text = (
         f"Equal stages compute {{0}} per step, rank {heavy} computes {{1}}: move layers that take the difference. "
         f"Which ones the planner pipeline-memory computes from {FOR_LAYERS}."
     )
     return PlannedSetting("equal stages", Sentence(text, (mean, own)))
+
+
+def _layers_per_stage(profile: Profile, planned: PlannedStages, own: Fact) -> PlannedSetting:
+    now = listed(planned.layers.per_stage)
+    if not planned.moves:
+        text = f"By simulation (planner pipeline-memory) no cut of whole layers is more even than {now} per stage."
+        return PlannedSetting("", Sentence(text))
+    text = (
+        f"By simulation (planner pipeline-memory) {listed(planned.per_stage)} layers per stage (now {now}, ranks "
+        f"{listed(planned.layers.ranks)}) are the most even: the heaviest stage computes {{0}} per step instead of "
+        "{1}. Check that the stages fit into memory, which was not recorded."
+    )
+    return PlannedSetting("equal stages", Sentence(text, (measure(profile, "planned_stage_ms"), own)))
 
 
 def _memory(_: Profile) -> PlannedSetting:

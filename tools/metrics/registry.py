@@ -27,7 +27,7 @@ from tools.metrics import (
     step_modes,
     step_time,
 )
-from tools.metrics.communication import collectives, gradients, pipeline, rank_work, transfers
+from tools.metrics.communication import collectives, gradients, pipeline, pipeline_layers, rank_work, transfers
 from tools.metrics.host import (
     compiled,
     embedding,
@@ -127,7 +127,7 @@ MODULES = (
     *(screening,),
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
-    *(collectives, gradients, pipeline, rank_work, transfers),
+    *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
     *(ascend, collective_calls, collector, job_log, job_tables, level_change, logged_saves, operations, own_time),

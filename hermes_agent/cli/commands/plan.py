@@ -24,6 +24,12 @@ PLANNERS = (
     "layout",
     "straggler",
 )
+NOT_RECORDED = {
+    "supernet": "traces do not name the subnets and their choices; give the input as JSON (--schema)",
+    "expert-degree": "give the cost of its all-to-alls and experts as JSON (--schema)",
+    "expert-schedule": "traces do not name the seven tasks of a chunk; give their times as JSON (--schema)",
+    "layout": "traces name neither the model's sizes nor the cluster's memory and links; give them as JSON (--schema)",
+}
 LARGEST_INPUT_BYTES = 256 << 20
 LONGEST_VALUE = 300  # characters of one line of the printed plan
 
@@ -37,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="recorded",
         metavar="RUN",
         type=Path,
-        help="take the input from this run (gradient-buckets, straggler)",
+        help="take the input from this run (gradient-buckets, pipeline-memory, straggler)",
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
@@ -88,8 +94,12 @@ def _of_run(name: str, run: Path) -> Planned:
             from tools.whatif.planners.straggler import plan_operations
 
             return plan_operations(load_run([run]))
+        case "pipeline-memory":
+            from tools.metrics.communication.pipeline_layers import planned_stages
+
+            return planned_stages(Profile(load_run([run]))).made
         case _:
-            raise UsageError(f"{name} cannot take its input from a run yet; gradient-buckets and straggler can")
+            raise UsageError(f"{name} cannot take its input from a run: {NOT_RECORDED[name]}")
 
 
 def _text(made: Planned) -> str:

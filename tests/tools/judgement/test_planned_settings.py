@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
+from tests.tools.analyzers.overlap.test_pipeline import chain
 from tools.findings import Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.planned_settings import PLANNED, planned_setting
@@ -42,16 +43,32 @@ def test_tiny_buckets_get_the_bucket_size_and_its_gain() -> None:
     assert low < speedup < high
 
 
-def test_a_heavy_stage_gets_what_equal_stages_compute() -> None:
+def test_a_heavy_stage_gets_the_layers_of_each_stage() -> None:
     profile = recorded("heavy_stage/stages-strong")
     found = planned_setting(profile, finding("pipeline_imbalance"))
     assert found is not None
     assert found.setting == "equal stages"
-    mean, own = (fact.value for fact in found.sentence.facts)
+    assert "3, 3 layers per stage (now 1, 5, ranks 0, 1)" in found.sentence.template
+    planned, own = (fact.value for fact in found.sentence.facts)
     computes = [measure(profile, "stage_compute_ms", rank=rank).value for rank in (0, 1)]
-    assert mean == pytest.approx(sum(computes) / 2)
     assert own == max(computes)
+    assert sum(computes) / 2 < planned < max(computes)
+
+
+def test_stages_whose_layers_are_not_recorded_get_the_mean() -> None:
+    profile = profile_of(*chain(0, 4, (1000.0, 3000.0)))
+    found = planned_setting(profile, finding("pipeline_imbalance"))
+    assert found is not None
+    assert found.setting == "equal stages"
+    assert [fact.value for fact in found.sentence.facts] == pytest.approx([2.0, 3.0])
     assert "with_modules=True" in found.sentence.template
+
+
+def test_stages_that_are_cut_as_evenly_as_layers_allow_get_no_setting() -> None:
+    found = planned_setting(recorded("few_micro_batches/stages-strong"), finding("pipeline_imbalance"))
+    assert found is not None
+    assert found.setting == ""
+    assert "no cut of whole layers is more even than 3, 3 per stage" in found.sentence.template
 
 
 def test_few_micro_batches_get_four_for_each_stage() -> None:

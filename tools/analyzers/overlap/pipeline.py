@@ -13,6 +13,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import intersect
 from tools.metrics.communication.pipeline import LEAST_STEPS, Stages, expected_bubble, pipeline
+from tools.metrics.communication.pipeline_layers import possible_stages
 from tools.metrics.registry import measure
 from tools.views.communication.collectives import point_to_point, waiting_for_partner
 from tools.views.profile import Profile
@@ -105,7 +106,7 @@ def imbalance(profile: Profile) -> Check | Finding:
             at_most=FEW_STEPS_CAP if least is None else 0.9,
         ),
         ranks=(heavy,),
-        change=(*waiting_less(profile, stages, stages.imbalance_ms), *lighter(profile, stages, heavy)),
+        change=evened(profile, stages, heavy),
         details=(
             *(
                 say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
@@ -144,9 +145,16 @@ def waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
     return tuple(change)
 
 
-def lighter(profile: Profile, stages: Stages, heavy: int) -> Change:
-    """The heavy stage computes as long as the mean of the stages."""
+def evened(profile: Profile, stages: Stages, heavy: int) -> Change:
+    """The stages compute as evenly as a cut of the recorded layers allows, the mean where these are not known."""
+    planned = possible_stages(profile)
+    target_ms = planned.heaviest_ms if planned is not None and planned.moves else stages.mean_ms
+    saved_ms = stages.heaviest_ms - target_ms
+    return (*waiting_less(profile, stages, saved_ms), *_lighter(profile, heavy, target_ms / stages.heaviest_ms))
+
+
+def _lighter(profile: Profile, heavy: int, factor: float) -> Change:
+    """The heavy stage computes for so much of its time."""
     view = profile.rank(heavy)
-    factor = stages.mean_ms / stages.heaviest_ms
     tracks = np.unique(view.track[view.compute_kernels]) if view.rank.has_device else view.training_tracks
     return tuple(Scale(heavy, int(track), view.parts.compute, factor, 0.5 * (1.0 + factor)) for track in tracks)
