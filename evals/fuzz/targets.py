@@ -13,7 +13,7 @@ import yaml
 from case_library.library import parse_case
 from evals.fuzz import seeds
 from evals.fuzz.cuts import ALONE, diagnosed
-from evals.fuzz.tracker_files import event_file, range_export, wandb_run
+from evals.fuzz.tracker_files import event_file, range_export, trainer_state, wandb_run
 from evals.suite.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
 from tools.run.packing import DamagedError, read_header, unpack
@@ -39,6 +39,7 @@ from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.tensorboard.source import TENSORBOARD
 from tools.sources.trace_file import TraceFile
+from tools.sources.trainer_state.source import TRAINER_STATE
 from tools.sources.utilisation.source import UTILISATION, UTILISATION_JSON
 from tools.sources.wandb_file.source import WANDB
 from tools.summaries.file import decode, encode
@@ -189,6 +190,7 @@ TARGETS = (
     Target("utilization documents", "smi.json", seeds.device_documents, "text", OfRecords(UTILISATION_JSON), 0.01),
     Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", OfRecords(WANDB), 0.002),
     Target("Prometheus export", "p.json", lambda: [range_export()], "text", OfRecords(PROMETHEUS), 0.004),
+    Target("Trainer state", "s.json", lambda: [trainer_state()], "text", OfRecords(TRAINER_STATE), 0.004),
     Target("TensorBoard events", "e.tfevents", lambda: [event_file()], "binary", OfRecords(TENSORBOARD), 0.002),
     Target("ascend tables", "table.csv", seeds.ascend_tables, "text", OfRecords(ASCEND_TABLES), 0.004),
     Target(

@@ -127,3 +127,10 @@ def range_export() -> bytes:
         for device in range(2)
     ]
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+
+
+def trainer_state() -> bytes:
+    """The state of a training of 200 steps that has ended."""
+    losses = [{"epoch": step / 200, "loss": 2.0, "step": step} for step in range(10, 201, 10)]
+    summary = {"step": 200, "train_runtime": 112.0, "train_samples_per_second": 914.3}
+    return json.dumps({"best_metric": None, "global_step": 200, "log_history": [*losses, summary]}, indent=2).encode()

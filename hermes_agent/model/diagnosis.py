@@ -103,7 +103,7 @@ class ScreeningRecord(Record):
 class StepTimeRecord(Record):
     """The median step by one source; the first of several is used for steps without a profiler."""
 
-    source: Literal["monitor", "step_log", "job_log", "traces"]
+    source: Literal["monitor", "step_log", "job_log", "tracker", "traces"]
     median_ms: float
     steps: int
     what: str

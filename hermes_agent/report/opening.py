@@ -81,7 +81,7 @@ def _of_output(profile: Profile) -> list[Sentence]:
         symptom = network.status == "found" and not network.findings
         said += network.support if symptom or not profile.measured else []
     warned = check_of(profile, "step_time.output")
-    return said + list(() if warned is None else _seen(warned))
+    return said + list(() if warned is None else _seen(warned) if profile.measured else warned.support)
 
 
 SAMPLED = (

@@ -37,10 +37,12 @@ COLLECT_ENV_FORMAT = "collect_env"
 WANDB_FORMAT = "W&B run"
 TENSORBOARD_FORMAT = "TensorBoard events"
 PROMETHEUS_FORMAT = "Prometheus export"
+TRAINER_FORMAT = "Trainer state"
 # Formats whose files fill the records of others.
 FILLS = {
     WANDB_FORMAT: (JOB_LOG_FORMAT, COUNTER_FORMAT),
     TENSORBOARD_FORMAT: (JOB_LOG_FORMAT,),
+    TRAINER_FORMAT: (JOB_LOG_FORMAT,),
     PROMETHEUS_FORMAT: (COUNTER_FORMAT,),
 }
 

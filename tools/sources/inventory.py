@@ -228,9 +228,10 @@ def is_trace_file(name: str) -> bool:
 
 def _claimed(path: Path, nested: Sequence[RecordFormat], given: dict[str, list[Path]]) -> bool:
     """Whether a format of nested files recognises the file, which is then given to it."""
-    if path.name.endswith(PACKED):
-        return False
-    wanted = next((each for each in nested if each.recognises is not None and each.recognises(path)), None)
+    # Packed files named as traces are mostly traces, of which not each is unpacked for every format.
+    own_name = not path.name.endswith(PACKED) or not is_trace_file(path.name)
+    asked = (each for each in nested if own_name or each.names.match(unpacked_name(path)))
+    wanted = next((each for each in asked if each.recognises is not None and each.recognises(path)), None)
     if wanted is not None:
         given.setdefault(wanted.name, []).append(path)
     return wanted is not None

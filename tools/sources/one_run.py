@@ -14,7 +14,7 @@ from tools.run.recorded.collective_records import CollectiveRecords, FlightRecor
 from tools.run.recorded.counters import CounterRecords
 from tools.run.recorded.job_log import JobLog
 from tools.run.recorded.records import MonitorRecords
-from tools.run.recorded.step_times import disagreements, step_times
+from tools.run.recorded.step_times import disagreements, other_disagreements, step_times
 from tools.sources.formats import Contribution
 
 DAY_NS = 86_400 * 10**9
@@ -152,7 +152,7 @@ def _day(unix_ns: int) -> str:
 
 def disagreements_of(run: Run) -> tuple[str, ...]:
     """One sentence for each disagreement that does not rule out one run: on hosts, times and the time of a step."""
-    return (*_hosts(run), *_sampled_elsewhen(run), *disagreements(step_times(run)))
+    return (*_hosts(run), *_sampled_elsewhen(run), *disagreements(step_times(run)), *other_disagreements(run))
 
 
 def _hosts(run: Run) -> Iterator[str]:

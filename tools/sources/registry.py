@@ -23,6 +23,7 @@ from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.tensorboard.source import TENSORBOARD
+from tools.sources.trainer_state.source import TRAINER_STATE
 from tools.sources.utilisation.source import UTILISATION, UTILISATION_JSON
 from tools.sources.wandb_file.source import WANDB
 
@@ -32,7 +33,7 @@ RECORDS: tuple[RecordFormat, ...] = (
     *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION, UTILISATION_JSON),
     *(PY_SPY, PY_SPY_TEXT, MEMORY_SNAPSHOT),
     *(COLLECT_ENV,),
-    *(WANDB, TENSORBOARD, PROMETHEUS),
+    *(WANDB, TENSORBOARD, TRAINER_STATE, PROMETHEUS),
 )
 START_BYTES = 64
 

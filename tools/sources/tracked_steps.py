@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tools.run.events import empty_table
 from tools.run.recorded.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, Cited, JobLog
@@ -71,8 +72,14 @@ class TrackedSteps:
         return series, [*series.notes, *notes]
 
 
-def tracked_log(name: str, series: Series | None, settings: Mapping[str, tuple[str, int]] | None = None) -> JobLog:
-    """The record of one tracker file; ``settings`` by name with the record that states them."""
+def tracked_log(
+    name: str,
+    series: Series | None,
+    settings: Mapping[str, tuple[str, int]] | None = None,
+    summary: Mapping[str, Cited] = MappingProxyType({}),
+) -> JobLog:
+    """The record of one tracker file; ``settings`` by name with the record that states them, and a ``summary`` of the
+    whole training."""
     named = {SIZE_NAMES.get(key, key): stated for key, stated in (settings or {}).items()}
     known = {key: Cited(value, record) for key, (value, record) in named.items() if key in ARGUMENTS}
     steps = empty_table(STEP_COLUMNS)
@@ -87,7 +94,7 @@ def tracked_log(name: str, series: Series | None, settings: Mapping[str, tuple[s
         step_time="step" if series is None else series.step_time,
         clock="none" if series is None else series.clock,
         grammars=() if series is None else (series.grammar,),
-        settings=known,
+        settings={**known, **summary},
     )
 
 

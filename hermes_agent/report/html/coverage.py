@@ -18,10 +18,11 @@ OUTCOMES: Mapping[Literal["found", "clean", "cannot_answer"], str] = {
     "cannot_answer": "cannot answer",
     "clean": "clean",
 }
-NAMED: Mapping[Literal["monitor", "step_log", "job_log", "traces"], str] = {
+NAMED: Mapping[Literal["monitor", "step_log", "job_log", "tracker", "traces"], str] = {
     "monitor": "monitor records",
     "step_log": "step log",
     "job_log": "the job's output",
+    "tracker": "another log or tracker",
     "traces": "traces",
 }
 READ: Mapping[Literal["complete", "partial", "excluded"], str] = {

@@ -79,6 +79,11 @@ def output_warnings(profile: Profile) -> Check | None:
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
     if whole is not None and speed is not None:
         said.append(say("The job states {0} for the whole training, and {1}.", whole, speed))
+    if (mean := measured(profile, "stated_mean_step_ms")) is not None:
+        text = "That is {0} per step with evaluations and saves, if the training was not resumed."
+        said.append(say(text, mean))
+    if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
+        said.append(say("Evaluations take {0} of the training.", evaluated))
     if not said:
         return None
     return symptom(*said) if kinds else clean(*said)

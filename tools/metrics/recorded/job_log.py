@@ -378,6 +378,26 @@ def stated_runtime_s(profile: Profile) -> Measurement:
     return _of_statement(job_log(profile), "train_runtime")
 
 
+@metric("ms", "mean step of the whole training as Trainer states it", "How long is a step over the whole training?")
+def stated_mean_step_ms(profile: Profile) -> Measurement:
+    """``train_runtime`` over the trained steps, evaluations and saves included; of a resumed training too short, since
+    Trainer then counts the time of the last part alone."""
+    log = job_log(profile)
+    steps = log.whole("trained_steps")
+    if not steps:
+        raise UsageError("no trainer_state.json states the steps of the whole training")
+    whole = _of_statement(log, "train_runtime")
+    return replace(whole, value=1e3 * whole.value / steps)
+
+
+@metric("%", "share of the training in evaluations as Trainer states it", "How much of the training is evaluation?")
+def stated_evaluation_pct(profile: Profile) -> Measurement:
+    """The sum of ``eval_runtime`` over ``train_runtime``."""
+    log = job_log(profile)
+    whole, evaluated = _of_statement(log, "train_runtime"), _of_statement(log, "eval_runtime")
+    return replace(evaluated, value=100.0 * evaluated.value / whole.value)
+
+
 def _of_statement(log: JobLog, name: str) -> Measurement:
     stated = log.settings.get(name)
     if stated is None:

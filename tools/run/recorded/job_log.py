@@ -142,6 +142,15 @@ class ReportedError:
 
 
 @dataclass(frozen=True, eq=False)
+class OtherSteps:
+    """The same steps by another source of the job, of which a better one is used: ``STEP_COLUMNS``."""
+
+    name: str
+    steps: pd.DataFrame
+    step_time: StepTime
+
+
+@dataclass(frozen=True, eq=False)
 class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
 
@@ -170,6 +179,7 @@ class JobLog:
     saves: tuple[Cited, ...] = ()  # lines that say that a checkpoint is saved
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
+    other_steps: tuple[OtherSteps, ...] = ()  # of sources that state the steps as well, and not as well
 
     def whole(self, name: str) -> int | None:
         """An argument of the job as a whole number; None where the log does not state it as one."""
@@ -183,10 +193,14 @@ class JobLog:
 
 
 def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
-    """The first record with the steps of the second (without ``steps`` with its own), and the settings of both."""
+    """The first record with the steps of the second (without ``steps`` with its own), and the settings of both; the
+    steps that are not used stay as those of another source."""
     before = len(first.files)
     further = {name: replace(each, file=each.file + before) for name, each in second.settings.items()}
-    whole = replace(first, files=(*first.files, *second.files), settings={**further, **first.settings})
+    others = (*first.other_steps, *second.other_steps, *_as_other(first if steps else second))
+    whole = replace(
+        first, files=(*first.files, *second.files), settings={**further, **first.settings}, other_steps=others
+    )
     if not steps:
         return whole
     moved = second.steps.assign(file=second.steps["file"] + before)
@@ -194,7 +208,31 @@ def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
 
 
 def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:
-    """The records of two sources: the first, with the steps of the second where it has none."""
+    """The records of two sources: the first, with the steps of the second where it has none or states them worse."""
     if first is None or second is None:
         return first or second
-    return with_steps_of(first, second, steps=first.steps.empty)
+    better = not second.steps.empty and _worth(second) < _worth(first)
+    return with_steps_of(first, second, steps=first.steps.empty or better)
+
+
+def _as_other(log: JobLog) -> tuple[OtherSteps, ...]:
+    if log.steps.empty:
+        return ()
+    place = int(log.steps["file"].iloc[0])
+    return (OtherSteps(log.files[place] if place < len(log.files) else log.files[0], log.steps, log.step_time),)
+
+
+def _worth(log: JobLog) -> int:
+    """The place of the log's step times among the kinds of them, the best first: the time of every step, means over
+    all steps, one step of several, differences of time stamps, which hold other work too, and a smoothed rate."""
+    if log.span == 1 and log.step_time in ("step", "mean"):
+        return 0
+    match log.step_time:
+        case "step":
+            return 2
+        case "mean":
+            return 1
+        case "stamps":
+            return 3
+        case "smoothed":
+            return 4

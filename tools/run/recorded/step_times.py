@@ -10,18 +10,24 @@ import numpy as np
 import pandas as pd
 
 from tools.run.model import Run
+from tools.run.recorded.job_log import OtherSteps
 
 # A profiler makes steps longer, with Python frames and small operators two to three times; nothing makes them shorter
 # but steps that are counted otherwise. What a script prints may hold a little more than a step: logging, the loader.
 MOST_PROFILED, MOST_PRINTED = 3.0, 1.5
 LEAST_STEPS = 2
 
-StepSource = Literal["monitor", "step_log", "job_log", "traces"]
+# The same steps by two logs or trackers of one job: of more, one of them is of another run or counts otherwise.
+MOST_APART_PCT = 10.0
+LEAST_COMMON = 5  # steps that both state
+
+StepSource = Literal["monitor", "step_log", "job_log", "tracker", "traces"]
 # The better one first: measured around every step, by the training's own clock, as printed, slowed by a profiler.
 REASONS: dict[StepSource, str] = {
     "monitor": "measured around every step, without a profiler",
     "step_log": "the training's own clock, for every step",
     "job_log": "as the job prints it, perhaps an average",
+    "tracker": "the same steps by another log or tracker, of which the better one is used",
     "traces": "profiled steps, which take longer",
 }
 
@@ -47,14 +53,63 @@ def step_times(run: Run) -> tuple[StepTime, ...]:
         _of("monitor", "the monitor", None if run.records is None else _unprofiled(run.records.steps)),
         _of("step_log", "the step log", None if run.step_log is None else run.step_log["wall_ms"]),
         _of("job_log", printed_by(run), None if run.job_log is None else run.job_log.steps["wall_ms"]),
+        *(_of("tracker", each.name, each.steps["wall_ms"]) for each in others_of(run)),
         _of("traces", "the traces", pd.Series(_traced_ms(run), dtype="float64")),
     ]
     return tuple(each for each in found if each is not None)
 
 
+def others_of(run: Run) -> tuple[OtherSteps, ...]:
+    """The same steps by other logs and trackers of the job."""
+    return () if run.job_log is None else run.job_log.other_steps
+
+
+def other_disagreements(run: Run) -> Iterator[str]:
+    """One sentence for each log or tracker that states other times for the same steps than the one that is used.
+
+    Smoothed rates of progress bars are no step times, and are not held against these.
+    """
+    log = run.job_log
+    if log is None or log.steps.empty or log.step_time == "smoothed":
+        return
+    used = log.files[int(log.steps["file"].iloc[0])]
+    for other in log.other_steps:
+        both = None if other.step_time == "smoothed" else _common(log.steps, other.steps)
+        if both is None:
+            continue
+        own_ms, other_ms = both
+        apart_pct = 100.0 * (max(both) / min(both) - 1.0)
+        if apart_pct > MOST_APART_PCT:
+            yield (
+                f"{used} states {own_ms:.4g} ms for steps that take {other_ms:.4g} ms by {other.name}, "
+                f"{apart_pct:.0f} % apart (up to {MOST_APART_PCT:.0f} % is taken as the same): they count steps "
+                "differently, one holds evaluations or saves too, or one is of another run; the first is used"
+            )
+
+
+def _common(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float] | None:
+    """The usual time of the steps that both state: medians, or means where a row stands for several steps; None where
+    they have too few in common."""
+    known = [table[(table["wall_ms"] > 0).to_numpy(dtype=bool)] for table in (first, second)]
+    if any(table.empty for table in known):
+        return None
+    begin, end = max(int(each["step"].min()) for each in known), min(int(each["step"].max()) for each in known)
+    shared = [table[table["step"].between(begin, end).to_numpy(dtype=bool)] for table in known]
+    if min(int(each["span"].sum()) for each in shared) < LEAST_COMMON or min(map(len, shared)) < LEAST_STEPS:
+        return None
+    if all(int(each["span"].max()) == 1 for each in shared):
+        own, other = (float(each["wall_ms"].median()) for each in shared)
+    else:
+        own, other = (float(np.average(each["wall_ms"], weights=each["span"])) for each in shared)
+    return own, other
+
+
 def printed_by(run: Run) -> str:
     """The job's output as a sentence names it."""
-    files = () if run.job_log is None else run.job_log.files
+    log = run.job_log
+    files = () if log is None else log.files
+    if log is not None and log.other_steps and not log.steps.empty:
+        return files[int(log.steps["file"].iloc[0])]
     return files[0] if len(files) == 1 else "the job's output"
 
 

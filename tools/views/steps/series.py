@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import InputError
-from tools.run.kinds import TENSORBOARD_FORMAT, WANDB_FORMAT
+from tools.run.kinds import TENSORBOARD_FORMAT, TRAINER_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.run.recorded.job_log import StepTime
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
@@ -236,6 +236,7 @@ def stated_by(run: Run) -> str:
         return next((OF_TRACKERS[each] for each in grammars if each in OF_TRACKERS), "the job's output")
     held = {each.format for each in run.sources}
     known = {WANDB_FORMAT: "the W&B file", TENSORBOARD_FORMAT: "the TensorBoard events"}
+    known[TRAINER_FORMAT] = "trainer_state.json"
     return next((words for kind, words in known.items() if kind in held), "the job's output")
 
 
