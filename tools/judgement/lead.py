@@ -96,10 +96,10 @@ def _kinds() -> dict[str, Any]:
 
 def _have(profile: Profile, rank: int, what: str) -> bool:
     """Whether the run holds already what an observation would add."""
-    view = profile.rank(rank)
+    traced = rank in profile.run.rank_numbers
     match what:
         case "stacks":
-            return bool((view.kind == EventKind.PYTHON).any())
+            return traced and bool((profile.rank(rank).kind == EventKind.PYTHON).any())
         case "monitor":
             return profile.host_records is not None and rank in profile.host_records.ranks
         case "library_threads":  # collectives of devices need no core of the host
@@ -107,7 +107,7 @@ def _have(profile: Profile, rank: int, what: str) -> bool:
         case "all_ranks":
             return profile.run.traced_count >= (profile.run.layout.world_size or 1)
         case "shapes":
-            return shapes_known(profile, rank)
+            return traced and shapes_known(profile, rank)
         case _:
             return False
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place
+from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_of
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
@@ -39,7 +39,7 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     series = profile.series
     if series is None or judged.verdict != "inconclusive":
         return ()
-    first = _hypothesis(series, causes[0], judged) if causes else _largest_part(profile, series, judged)
+    first = _hypothesis(profile, series, causes[0], judged) if causes else _largest_part(profile, series, judged)
     change = _level_change(profile, series)
     if change is None:
         return (first,)
@@ -95,12 +95,16 @@ def _without_size(finding: Finding, why: str, judged: Judgement) -> Lead:
     return Lead(place, 0.0, 0.0, finding.claim, (candidate,), judged.needs)
 
 
-def _hypothesis(series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:
+def _hypothesis(profile: Profile, series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:
+    """The cause of low confidence, next to those that would look the same where its check names their kind of place."""
     finding = cause.finding
     steps = steps_text(finding.steps, series.numbers()) if finding.steps else EVERY_STEP
     why = "the largest of what the records show, but not well supported"
     candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
     place = Place(OF_FAMILY.get(finding.family, "step"), finding.ranks, steps)
+    if alike := finding.hints.get("alike"):
+        candidates, decide_by = candidates_of(profile, alike, finding.ranks[0])
+        return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, candidates, decide_by)
     return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), judged.needs)
 
 

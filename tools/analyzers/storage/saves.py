@@ -26,6 +26,9 @@ OTHER_PARTS = ("gc_ms", "data_wait_ms")  # a stall that these fill is not one of
 EXPLAINS = 0.5
 WRITTEN_SHARE = 0.5  # of all that is written must fall to the long steps
 OPEN = "What happens in the long steps is not recorded; evaluation or logging would look the same."
+COMPUTED = (
+    "What is computed in the long steps is not recorded; metrics or statistics of the program would look the same."
+)
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 WRITING = ": it is then that the process writes, as a checkpoint is saved."
@@ -50,12 +53,12 @@ NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
 @check(
     *("storage.periodic_stall", "Periodic stalls", "Do saves stall the training at intervals?"),
-    causes=("checkpoint_stall",),
+    causes=("checkpoint_stall", "evaluation_stall"),
     mechanisms=("synchronous_save", "slow_storage"),
     from_records="steps",
 )
 def periodic_stall(profile: Profile) -> Check | Finding:
-    """Long steps at one distance, and whether the ranks write then."""
+    """Long steps at one distance, and whether the ranks write or compute then."""
     series = profile.series
     if series is None:
         return cannot_answer("the steps of a trace are too few to show a rhythm", NEEDED)
@@ -78,6 +81,8 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     writers, logged = _writers(profile, series, stalls), measured(profile, "logged_save_steps", rank=worst)
     traced = () if writers else _traced(profile, stalls)
     ran = None if writers or traced else _running(profile, stalls)
+    if ran is not None and not profile.traced:
+        return _computing(profile, series, stalls, ran)
     if ran is not None:
         text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
         return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
@@ -114,7 +119,33 @@ def periodic_stall(profile: Profile) -> Check | Finding:
             *(() if logged is None else (say(LOGGED, logged),)),
         ),
         against=() if writers or traced or logged else (say(UNSEEN if blocked else OPEN),),
+        hints={} if writers or traced or logged or blocked else {"alike": "long_steps"},
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
+    )
+
+
+def _computing(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], ran: Fact) -> Finding:
+    """The hypothesis that the model is evaluated in the long steps, where no trace shows what the thread computes."""
+    (rank,) = ran.ranks
+    cost = measure(profile, "stall_cost_ms", rank=rank)
+    share_pct = 100.0 * cost.value / series.mean_ms
+    text = (
+        "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step, and the training thread"
+        " computes for {3} of that, as in an evaluation."
+    )
+    return Finding(
+        cause="evaluation_stall",
+        claim=say(text, *measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=rank), cost, ran),
+        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=SEVERAL_CAP),
+        ranks=tuple(sorted(stalls)),
+        steps=stalls[rank].steps,
+        saving=replace(
+            saving(profile, cost.value, 0.3, 1.1, "mean step with the long steps minus without them"),
+            error_ms=_error_ms(series, rank, stalls[rank]),
+        ),
+        against=(say(COMPUTED),),
+        disproved_by="the long steps stay with evaluation turned off",
+        hints={"alike": "computing_steps"},
     )
 
 

@@ -24,6 +24,7 @@ from tools.views.steps.shape import Stalls
 COUNTERS = ("write_bytes", "write_chars")
 LEAST_UNPLACED_BYTES = 1e7  # where nothing shows that it is written in the stalls: no log writes as much
 LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
+WRITTEN_STALLS = 0.5  # of the stalls: what is written around fewer of them, as once at the end, is not what they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class StallWrites:
 
 
 def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: int) -> StallWrites | None:
-    """None where the records do not count writes, or where more is written between the long steps than in them."""
+    """None where the records do not count writes, or where it is not around most of the long steps that it writes."""
     if rank not in records.ranks:
         return None
     spans = records.spans(rank)
@@ -50,34 +51,61 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
     stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)  # neighbouring long steps are one
     begin, end = (long.loc[chosen, name].to_numpy(dtype=np.int64) for name in ("begin_unix_ns", "end_unix_ns"))
     first, last = (spans[name].to_numpy(dtype=np.int64) for name in ("begin_ns", "end_ns"))
-    touched = np.searchsorted(first, end) > np.searchsorted(last, begin, side="right")
-    held = len(np.unique(stall[touched]))
+    from_span, to_span = np.searchsorted(last, begin, side="right"), np.searchsorted(first, end)
+    known = np.flatnonzero(to_span > from_span)
+    ids, at = np.unique(stall[known], return_index=True)
+    held, last_at = len(ids), np.append(at[1:], len(known)) - 1
+    around = np.column_stack((from_span[known[at]], to_span[known[last_at]])) if held else np.empty((0, 2), np.int64)
     inside = covered(union(begin, end), first, last)
     holding = inside > 0
+    if (
+        held and np.median(_stalls_each(around, len(spans))) > 1
+    ):  # nothing shows where between two samples it is written
+        return _unplaced(spans, stalls, held, around)
     if holding.all():  # samples are too far apart to fall between the stalls: those that hold most of one
         share = inside / np.maximum(last - first, 1)
         holding = share > share.mean()
         if held and holding.all() == holding.any():
-            return _unplaced(spans, stalls, held)
+            return _unplaced(spans, stalls, held, around)
     if not held or holding.all() or not holding.any():
         return None
     length_s = (last - first) / NS_PER_S
     for counter in COUNTERS:
         written = spans[counter].fillna(0.0).to_numpy(dtype=np.float64)
         usual_rate = written[~holding].sum() / length_s[~holding].sum()
-        extra = float(written[holding].sum() - usual_rate * length_s[holding].sum())
+        beyond = np.where(holding, written - usual_rate * length_s, 0.0)
+        extra = float(beyond.sum())
         per_stall = extra / held
-        if per_stall >= LEAST_BYTES:
+        if per_stall >= LEAST_BYTES and _around_most(beyond, around):
             share_written = extra / max(float(written.sum()), 1.0)
             speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
             return StallWrites(counter, per_stall, share_written, speed, spans[holding])
     return None
 
 
-def _unplaced(spans: pd.DataFrame, stalls: Stalls, held: int) -> StallWrites | None:
+def _around_most(written: NDArray[np.float64], around: NDArray[np.int64]) -> bool:
+    """Return whether the samples around most of the stalls hold such writes, and not those of a few alone.
+
+    ``around`` has the first span that each stall touches, and the one behind the last.
+    """
+    before = np.concatenate(([0.0], np.cumsum(written)))
+    each = before[around[:, 1]] - before[around[:, 0]]
+    return bool(np.mean(each >= LEAST_BYTES) >= WRITTEN_STALLS)
+
+
+def _stalls_each(around: NDArray[np.int64], spans: int) -> NDArray[np.int64]:
+    """The number of stalls that each of so many spans between samples touches."""
+    change = np.zeros(spans + 1, dtype=np.int64)
+    np.add.at(change, around[:, 0], 1)
+    np.add.at(change, around[:, 1], -1)
+    return np.cumsum(change)[:-1]
+
+
+def _unplaced(spans: pd.DataFrame, stalls: Stalls, held: int, around: NDArray[np.int64]) -> StallWrites | None:
     """What went to storage, where no sample lies between the stalls: so much that only saving writes it."""
-    per_stall = float(spans["write_bytes"].fillna(0.0).sum()) / held
-    if per_stall < LEAST_UNPLACED_BYTES:
+    written = spans["write_bytes"].fillna(0.0).to_numpy(dtype=np.float64)
+    per_stall = float(written.sum()) / held
+    if per_stall < LEAST_UNPLACED_BYTES or not _around_most(written, around):
         return None
     speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
     return StallWrites("write_bytes", per_stall, 1.0, speed, spans, placed=False)
