@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.asked import NETWORK, STEP_TIME, STORAGE, ask, asking
-from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, untraced_profile
 from tests.synthetic import RankBuilder
 from tools.judgement.ranking import ranking
 from tools.knowledge.taxonomy import causes, optimizations
@@ -154,6 +154,52 @@ def test_samples_too_far_apart_to_fall_between_stalls_still_show_when_is_written
     assert finding.mechanism == "synchronous_save"
     assert finding.confidence > 0.8
     assert finding.details[0].facts[0].value == pytest.approx(30e6, rel=0.35)
+
+
+def test_what_is_written_around_a_few_stalls_alone_is_no_save_of_all_of_them() -> None:
+    steps = step_rows(0, saving_steps())
+    records = records_of([steps])
+    once = int(steps["end_unix_ns"].iloc[39])
+    system = records.system.copy()
+    system["write_bytes"] = 180e6 * (system["unix_ns"].to_numpy() >= once)
+    (finding,) = checkpoint(untraced_profile(replace(records, system=system)))[0].findings
+    assert finding.mechanism is None, "five of the six long steps write nothing"
+    assert finding.confidence < 0.5
+    each = 30e6 * np.searchsorted(steps["end_unix_ns"].to_numpy()[9::10], system["unix_ns"].to_numpy(), side="right")
+    (finding,) = checkpoint(untraced_profile(replace(records, system=system.assign(write_bytes=each))))[0].findings
+    assert finding.mechanism == "synchronous_save"
+
+
+def test_bytes_counted_over_several_stalls_are_not_placed_in_them() -> None:
+    steps = step_rows(0, saving_steps())
+    records = records_of([steps])
+    system = records.system.iloc[::12].copy()  # 1.2 s apart, stalls 0.65 s
+    system["write_bytes"] = 40e6 * np.arange(len(system))
+    (finding,) = checkpoint(untraced_profile(replace(records, system=system)))[0].findings
+    assert finding.mechanism == "synchronous_save", "20 MB in each of six stalls of 150 ms"
+    assert 0.5 < finding.confidence <= 0.65
+    assert not finding.details
+
+
+def test_recurring_steps_in_which_the_thread_computes_may_evaluate_and_their_lead_names_what_looks_alike() -> None:
+    walls = saving_steps()
+    profile = untraced_profile(records_of([step_rows(0, walls, thread_cpu_ms=[each - 5.0 for each in walls])]))
+    (finding,) = checkpoint(profile)[0].findings
+    assert (finding.cause, finding.ranks) == ("evaluation_stall", (0,))
+    assert finding.confidence < 0.5
+    period, excess, cost, computing = (fact.value for fact in finding.claim.facts)
+    assert (period, excess, computing) == (10, pytest.approx(150.0), pytest.approx(100.0))
+    assert cost == pytest.approx(150.0 * 6 / 54)
+    lead = ranking(profile).leads[0]
+    assert [each.cause for each in lead.candidates] == ["evaluation_stall", "operator_dispatch", "checkpoint_stall"]
+    assert "py-spy dump" in lead.decide_by
+
+
+def test_recurring_steps_of_which_nothing_else_is_recorded_may_save_or_evaluate() -> None:
+    profile = untraced_profile(records_of([step_rows(0, saving_steps())]))
+    lead = ranking(profile).leads[0]
+    assert [each.cause for each in lead.candidates][:2] == ["checkpoint_stall", "evaluation_stall"]
+    assert lead.place.steps == "every 10th step"
 
 
 def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collector_none() -> None:
