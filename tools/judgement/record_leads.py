@@ -11,6 +11,7 @@ from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
+from tools.metrics.recorded.job_tables import step_timers
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.counters import counter_view
@@ -30,6 +31,8 @@ SAID: Mapping[str, str] = MappingProxyType(
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
         "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
         "step": "A step takes {0} on average, and without a trace nobody sees what it consists of.",
+        "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers, and without a trace nobody sees"
+        " what that consists of.",
     }
 )
 
@@ -121,11 +124,21 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     if share_pct < profile.thresholds["unexplained_part_pct"]:
         part, size, share_pct = "step", step, 100.0
     ranks = series.ranks if part == "waiting" else size.ranks
-    claim = Sentence(SAID[part], (size, step) if part in PARTS else (step,), tuple(map(str, size.ranks)))
+    claim = Sentence(SAID[part], (size, step), tuple(map(str, size.ranks))) if part in PARTS else _whole(profile, step)
     long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
     kind = PARTS.get(part, "unseen_long" if long else "unseen")
     place = Place(PARTS.get(part, "step"), ranks, EVERY_STEP)
     return Lead(place, size.value, share_pct, claim, _candidates(profile, kind), judged.needs)
+
+
+def _whole(profile: Profile, step: Fact) -> Sentence:
+    """The step as a whole, with the largest of the timers that the job's output has of it."""
+    try:
+        shares = {name: measure(profile, "timer_pct", name=name) for name in sorted(step_timers(profile))}
+    except UsageError:
+        return Sentence(SAID["step"], (step,))
+    largest = max(shares, key=lambda name: shares[name].value)
+    return Sentence(SAID["timed"], (step, shares[largest]), (largest,))
 
 
 def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:

@@ -290,6 +290,15 @@ def test_timers_of_the_job_are_shares_of_its_usual_steps(tmp_path: Path) -> None
     assert answer(profile_of(tmp_path, alike), "step_time.timers").status == "clean"
 
 
+def test_the_lead_of_a_log_with_timers_names_the_largest_one(tmp_path: Path) -> None:
+    (lead,) = ranking(profile_of(tmp_path, with_timers(400.0) + megatron((31, 1000.0)))).leads
+    mean_ms = sum(wall_ms for _, wall_ms in STEPS[3:]) / 27
+    assert lead.claim.names == ("backward-compute",)
+    assert lead.claim.facts[1].value == pytest.approx(40_000.0 / mean_ms, rel=0.01)
+    (plain,) = ranking(profile_of(tmp_path, megatron(*STEPS))).leads
+    assert len(plain.claim.facts) == 1
+
+
 def test_the_table_of_torch_profiler_names_its_largest_operators(tmp_path: Path) -> None:
     text = AVERAGES.replace("total: 3.4ms", "total: 3.4ms\nSelf CUDA time total: 1.6205s")
     check = answer(profile_of(tmp_path, text + AVERAGES), "computation.output_operators")
