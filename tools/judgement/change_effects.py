@@ -83,7 +83,7 @@ def _buckets(profile: Profile, asked: AskedChange) -> Effect | Refused:
         found = with_bucket_cap(profile, asked.number)
     except InputError as error:
         needs = (
-            "the traces of all ranks of a few steps on processors, with record_shapes=True; else the input as JSON for "
+            "the traces of all ranks of a few steps, with record_shapes=True; else the input as JSON for "
             "`hermes-dx plan gradient-buckets`"
         )
         return Refused(asked.text, str(error), needs)

@@ -19,9 +19,7 @@ from tools.whatif.planners.record import Planned
 from tools.whatif.planners.recorded_gradients import plan_run
 
 LEAST_SPEEDUP = 1.01  # a smaller gain is within what two starts of one setting differ by
-FOR_BUCKETS = (
-    "traces of all ranks of a few steps on processors with record_shapes=True, or the gradients' times as JSON"
-)
+FOR_BUCKETS = "traces of all ranks of a few steps with record_shapes=True, or the gradients' times as JSON"
 FOR_LAYERS = "times and bytes of each layer (a trace with with_modules=True and profile_memory=True)"
 
 

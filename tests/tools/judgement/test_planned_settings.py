@@ -86,6 +86,6 @@ def test_what_the_run_lacks_is_named_and_no_setting_given() -> None:
     found = planned_setting(profile_of(rank), finding("small_packet"))
     assert found is not None
     assert found.setting == ""
-    assert "gradients on a device are ready when their kernels end" in found.sentence.template
+    assert "shows only where all ranks are traced" in found.sentence.template
     assert "record_shapes=True" in found.sentence.template
     assert planned_setting(profile_of(rank), finding("memory_bound")) is None

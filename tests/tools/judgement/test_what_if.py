@@ -90,7 +90,7 @@ def test_another_workload_is_refused_with_what_to_record(kind: str) -> None:
     [
         ("num_workers=4", "no data-loader span is recorded"),
         ("no waits for data", "no data-loader span is recorded"),
-        ("bucket_cap_mb=50", "gradients on a device are ready when their kernels end"),
+        ("bucket_cap_mb=50", "shows only where all ranks are traced"),
         ("micro_batches=8", "the traces of all stages"),
         ("equal stages", "the traces of all stages"),
         ("rank 0 as fast as the others", "only one rank is traced"),

@@ -1,8 +1,9 @@
-"""The input of ``gradient-buckets`` from a recorded data-parallel training on processors.
+"""The input of ``gradient-buckets`` from a recorded data-parallel training.
 
-A gradient is ready where its AccumulateGrad ends, on the rank where that is last; the link is the line through the
-transfer times of the all-reduces over their sizes. With a device the gradient is ready when its kernels end, which a
-trace does not say, so such runs are refused.
+Without a device a gradient is ready where its AccumulateGrad ends. On a device the backward thread runs ahead; there it
+is ready when the computing kernels and copies have ended that this thread launched up to then, because an all-reduce
+waits for the stream as it was when it was asked for. The rank where that is last counts. The link is the line through
+the transfer times of the all-reduces over their sizes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from tools.errors import InputError
@@ -19,6 +21,7 @@ from tools.views.communication.collectives import asking_spans, element_bytes_of
 from tools.views.communication.gradient_sync import gradient_passes
 from tools.views.communication.transfers import Fit, fits, transfers
 from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.planners.gradient_buckets import (
     MIB,
     Buckets,
@@ -70,15 +73,18 @@ def with_bucket_cap(profile: Profile, cap_mb: float) -> OtherBuckets:
     assert given.current is not None
     other = ddp_buckets([each.bytes for each in given.gradients], cap_mb * MIB, cap_mb * MIB)
     before_ms, after_ms = (simulated_ms(given, buckets) for buckets in (given.current, other))
+    counts = len(given.current), len(other)
+    if profile.run.has_device:  # the host asks ahead of the device, and transfers have a stream of their own
+        return OtherBuckets(before_ms, after_ms, 0.0, 0.0, *counts)
     asking = [asking_spans(view) for view in profile.ranks]
     steps = [max(len(view.steps), 1) for view in profile.ranks]
     asked_ms = max(length(spans) / NS_PER_MS / count for spans, count in zip(asking, steps, strict=True))
-    launch_ms = asked_ms * (1.0 - len(other) / len(given.current))
+    launch_ms = asked_ms * (1.0 - counts[1] / counts[0])
     moved = sum(each.bytes for each in given.gradients) * given.link.beta_ms_per_byte
-    transfers_ms = [moved + len(buckets) * given.link.alpha_ms for buckets in (given.current, other)]
+    transfers_ms = [moved + count * given.link.alpha_ms for count in counts]
     overlapped_ms = float(profile.breakdown["overlapped_communication_ns"].mean()) / NS_PER_MS
     shared_ms = SHARED_CORE * overlapped_ms * (1.0 - transfers_ms[1] / max(transfers_ms[0], 1e-9))
-    return OtherBuckets(before_ms, after_ms, launch_ms, shared_ms, len(given.current), len(other))
+    return OtherBuckets(before_ms, after_ms, launch_ms, shared_ms, *counts)
 
 
 def recorded_gradients(profile: Profile) -> Input:
@@ -86,8 +92,6 @@ def recorded_gradients(profile: Profile) -> Input:
 
     Raises InputError that names what the run lacks.
     """
-    if any(rank.rank.has_device for rank in profile.ranks):
-        raise InputError("gradients on a device are ready when their kernels end, which the trace does not say")
     link = _link(profile)
     ranks = [rank.rank.rank for rank in profile.ranks]
     ready = pd.concat([_ready(profile, rank) for rank in ranks])
@@ -129,22 +133,35 @@ def _ready(profile: Profile, rank: int) -> pd.DataFrame:
     details = view.events.details.operators.set_index("row")[["dims", "types"]].reindex(rows)
     if not len(rows) or details.isna().any(axis=None):
         raise InputError("the trace has no gradients with shapes; record a backward pass with record_shapes=True")
-    starts = view.steps["start_ns"].to_numpy()
-    table = pd.DataFrame(
-        {"step": np.searchsorted(starts, view.start[rows], side="right") - 1, "end_ns": view.end[rows]}
-    )
-    table["ready_ms"] = (table["end_ns"] - starts[table["step"]]) / NS_PER_MS
+    begins = view.steps.set_index("number")["start_ns"]
+    table = pd.DataFrame({"step": view.step_of(rows), "end_ns": ready_ns(view, rows)})
+    table["ready_ms"] = (table["end_ns"] - begins.loc[table["step"]].to_numpy()) / NS_PER_MS
     elements = details["dims"].astype(str).map(elements_of).to_numpy(np.float64)
     table["bytes"] = elements * details["types"].astype(str).map(element_bytes_of).to_numpy(np.float64)
     if (table["bytes"] <= 0).any():
         raise InputError("a gradient's shape or type was not recorded; record with record_shapes=True")
-    table = table.sort_values(["step", "end_ns"], ignore_index=True)
+    table = table.sort_values(["step", "end_ns"], ignore_index=True, kind="stable")  # of equals as the host did
     if table.groupby("step").size().nunique() > 1:
         raise InputError("the steps have different numbers of gradients; give the input as JSON")
     return table.assign(rank=rank, place=table.groupby("step").cumcount())[["rank", "place", "ready_ms", "bytes"]]
 
 
-def _last_transfers(profile: Profile, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def ready_ns(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When the gradients of these AccumulateGrad rows are complete."""
+    ready = view.end[rows].copy()
+    if not view.rank.has_device:
+        return ready
+    links = view.launches[~np.isin(view.launches["device_row"], view.communication_kernels)]
+    for track in np.unique(view.track[rows]):
+        own = links[links["host_track"] == track].sort_values("call_start_ns")
+        mine = np.flatnonzero(view.track[rows] == track)
+        behind = np.searchsorted(own["call_start_ns"].to_numpy(), view.end[rows[mine]], side="right")
+        ends = np.concatenate([[0], np.maximum.accumulate(own["end_ns"].to_numpy())])[behind]
+        ready[mine] = np.maximum(ready[mine], ends)
+    return ready
+
+
+def _last_transfers(profile: Profile, rank: int) -> NDArray[np.float64]:
     """End of the last all-reduce of gradients of each step in ns, NaN where there is none."""
     view, passes = profile.rank(rank), gradient_passes(profile, rank)
     starts = view.steps["start_ns"].to_numpy()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
 from tools.errors import InputError
+from tools.run.links import launch_starts
+from tools.sources.load import load_run
+from tools.views.communication.gradient_sync import gradient_passes
 from tools.views.profile import Profile
 from tools.whatif.planners.gradient_buckets import BucketPlan
-from tools.whatif.planners.recorded_gradients import plan_run, recorded_gradients
+from tools.whatif.planners.recorded_gradients import plan_run, ready_ns, recorded_gradients, with_bucket_cap
 
 ELEMENTS = (1_000_000, 250_000, 250_000, 500_000)  # float32, in order of readiness
 
@@ -83,9 +89,74 @@ def test_what_a_run_lacks_is_named(profile: object, message: str) -> None:
         recorded_gradients(profile())
 
 
-def test_a_run_with_a_device_is_refused() -> None:
-    rank = RankBuilder(0)
-    rank.kernel("gemm", 20, 100, call_us=10)
-    rank.step(0, 0, 200)
-    with pytest.raises(InputError, match="when their kernels end"):
-        recorded_gradients(profile_of(rank))
+def recorded_on_device(ranks: int = 2) -> Profile:
+    """The same as kernels that the host launches in the first ms of the step; all-reduces on a stream of their own."""
+    built = []
+    for number in range(ranks):
+        rank = RankBuilder(number)
+        network = rank.device_stream(20)
+        for step in range(3):
+            at = 100_000.0 * step
+            rank.annotation("DistributedDataParallel.forward", at, 100)
+            rank.kernel("gemm forward", at + 10, 9_990, call_us=at + 2)
+            ready, free = at + 10_000, 0.0
+            for place, elements in enumerate(ELEMENTS):
+                host, length = at + 200 + 100 * place, 2_000 + 1_000 * number
+                rank.kernel("gemm backward", ready, length, call_us=host)
+                span = rank.operator("torch::autograd::AccumulateGrad", host + 10, 10)
+                rank.detail("operators", span, dims=f"[[{elements}]]", types='["float"]')
+                ready += length
+                if place == 1:
+                    continue  # waits for the next one
+                size = sum(ELEMENTS[1:3]) if place == 2 else elements
+                end = max(at + 10_000 + 3_000 * (place + 1) + 50, free) + 1_000 + 4e-3 * size
+                start = max(ready + 50, free)
+                sent = rank.kernel("ncclDevKernel_AllReduce_Sum_f32", start, end - start, host + 30, stream=network)
+                shape = {"in_elements": size, "out_elements": size, "dtype": "Float"}
+                group = {"collective": "allreduce", "group": "0", "group_size": ranks, "ranks": "[0, 1]"}
+                rank.detail("collectives", sent, **shape, **group)
+                free = end
+            rank.annotation("Optimizer.step#SGD.step", at + 800, 50)
+            rank.kernel("sgd", free + 500, 1_500, call_us=at + 810)
+            rank.step(step, at, free + 2_000)
+        built.append(rank)
+    return profile_of(*built)
+
+
+def test_gradients_on_a_device_are_ready_when_the_kernels_before_them_end() -> None:
+    profile = recorded_on_device()
+    found = recorded_gradients(profile)
+    assert [each.ready_ms for each in found.gradients] == pytest.approx([13, 16, 19, 22])
+    assert [each.bytes for each in found.gradients] == [4 * each for each in ELEMENTS]
+    assert found.current == [[0], [1, 2], [3]]
+    assert (found.link.alpha_ms, found.link.beta_ms_per_byte) == pytest.approx((1.0, 1e-6), rel=1e-3)
+    assert found.update_ms == pytest.approx(2.0)
+    assert plan_run(profile).before_ms == pytest.approx(profile.mean_step_ms, rel=0.01)
+
+
+def test_on_a_device_other_buckets_save_neither_host_time_nor_shared_cores() -> None:
+    found = with_bucket_cap(recorded_on_device(), 25)
+    assert (found.launch_ms, found.shared_ms) == (0.0, 0.0)
+    assert (found.buckets_before, found.buckets_after) == (3, 1)
+    last_ms, sizes_ms = 22.0, 4e-6 * sum(ELEMENTS)
+    assert found.after_ms == pytest.approx(last_ms + 1.0 + sizes_ms + 2.0, rel=1e-3)
+
+
+def test_one_rank_with_a_device_lacks_the_transfer_times() -> None:
+    with pytest.raises(InputError, match="all ranks are traced"):
+        recorded_gradients(recorded_on_device(ranks=1))
+
+
+def test_recorded_all_reduces_of_a_device_start_when_their_last_gradient_is_ready(traces: Path) -> None:
+    profile = Profile(load_run([traces / "tracelens/mi300_resnet_act_checkpoint.json.gz"]))
+    view = profile.ranks[0]
+    given = view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))
+    ready = ready_ns(view, given)
+    reduced = gradient_passes(profile, view.rank.rank)["row"].to_numpy(np.int64)
+    asked = launch_starts(view.events, reduced)
+    last = np.searchsorted(view.end[given], asked) - 1
+    waited_us = (view.start[reduced] - ready[last]) / 1e3
+    assert len(reduced) == 6
+    assert (waited_us > 0).all()
+    assert waited_us[::2] == pytest.approx(15, abs=3)  # the first of each step finds the network free
+    assert ((ready - view.end[given]) / 1e6 > 20).all()  # while the host is more than 20 ms ahead
