@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, product
 
-from tools.whatif.planners import gradient_buckets, pipeline_memory, supernet
+from tools.whatif.planners import gradient_buckets, pipeline_memory, supernet_schedule
 from tools.whatif.planners.stage_memory import INFINITE
 
 
@@ -111,7 +111,7 @@ def degree_events_ms(exchange_ms: float, expert_ms: float, chunks: int) -> float
 
 
 def trained(
-    subnets: supernet.Subnets, cuts: Sequence[int], order: Sequence[tuple[str, int, int]]
+    subnets: supernet_schedule.Subnets, cuts: Sequence[int], order: Sequence[tuple[str, int, int]]
 ) -> dict[tuple[int, int], float]:
     """Parameters after updates that depend on their order, by ``(pass, stage, subnet)`` in order of start and end.
 
@@ -136,7 +136,7 @@ def in_sequence(subnets: int, stages: int) -> Iterator[tuple[str, int, int]]:
         yield from (("backward", stage, subnet) for stage in reversed(range(stages)))
 
 
-def by_time(tasks: Sequence[supernet.Task]) -> list[tuple[str, int, int]]:
+def by_time(tasks: Sequence[supernet_schedule.Task]) -> list[tuple[str, int, int]]:
     """Forward passes at their start, backward passes at their end; at one moment what ends comes first."""
     moments = [
         (each.end_ms, 0, "backward", each) if each.backward else (each.start_ms, 1, "forward", each) for each in tasks

@@ -16,7 +16,7 @@ from evals.planners.exhaustive import (
     trained,
 )
 from evals.planners.row import Row, judged
-from tools.whatif.planners import expert_degree, expert_schedule, gradient_buckets, pipeline_memory, supernet
+from tools.whatif.planners import expert_degree, expert_schedule, gradient_buckets, pipeline_memory, supernet_schedule
 from tools.whatif.planners.record import NoPlanError
 from tools.whatif.planners.stage_memory import INFINITE
 
@@ -83,9 +83,11 @@ def pipelines(count: int, most_layers: int) -> Row:
 
 def subnets(count: int) -> Row:
     """A thousand subnets: no violation, and parameters as in sequence."""
-    chosen, cuts = supernet.draw(count, 48, 24, 7), supernet.stage_cuts(48, 4)
-    tasks = supernet.schedule(chosen, cuts, supernet.Times([1.0, 2.0, 1.0, 1.5], [2.0, 2.0, 3.0, 1.0])).tasks
-    broken = supernet.violations(tasks, chosen, cuts)
+    chosen, cuts = supernet_schedule.draw(count, 48, 24, 7), supernet_schedule.stage_cuts(48, 4)
+    tasks = supernet_schedule.schedule(
+        chosen, cuts, supernet_schedule.Times([1.0, 2.0, 1.0, 1.5], [2.0, 2.0, 3.0, 1.0])
+    ).tasks
+    broken = supernet_schedule.violations(tasks, chosen, cuts)
     equal = trained(chosen, cuts, by_time(tasks)) == trained(chosen, cuts, list(in_sequence(count, 4)))
     found = f"{broken} violations over {count} subnets; parameters {'equal' if equal else 'differ'} bit for bit"
     wanted = "0 violations, equal to the sequential run"

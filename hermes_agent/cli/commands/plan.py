@@ -112,7 +112,7 @@ def _text(made: Planned) -> str:
             headline += f", {made.before_ms / made.after_ms:.3g}x"
     lines = [headline, f"Limit: {made.bound}"]
     if made.gap_ms:
-        lines.append(f"Search stopped at its bound: a better plan could save up to {made.gap_ms:.4g} ms more")
+        lines.append(f"Not proved best: a better plan could save up to {made.gap_ms:.4g} ms more")
     for name, value in made.plan.model_dump(mode="json").items():
         shown = json.dumps(value)
         lines.append(f"  {name}: {shown if len(shown) <= LONGEST_VALUE else shown[:LONGEST_VALUE] + ' ... (--json)'}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from evals.planners import exhaustive
 from evals.planners.__main__ import main
 from evals.planners.row import Row, judged
-from tools.whatif.planners.supernet import draw, stage_cuts
+from tools.whatif.planners.supernet_schedule import draw, stage_cuts
 
 
 def test_the_small_table_has_every_planner_and_no_failure(tmp_path: Path) -> None:

@@ -25,7 +25,15 @@ from evals.planners.exhaustive import (
     schedule_exists,
     trained,
 )
-from tools.whatif.planners import expert_degree, expert_schedule, gradient_buckets, layout, pipeline_memory, supernet
+from tools.whatif.planners import (
+    expert_degree,
+    expert_schedule,
+    gradient_buckets,
+    layout,
+    pipeline_memory,
+    supernet,
+    supernet_schedule,
+)
 from tools.whatif.planners.record import NoPlanError, Planned
 from tools.whatif.planners.registry import planner
 
@@ -296,7 +304,7 @@ class NaiveRule:
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.stages, self.subnets = record["stages"], record["subnet_choices"]
-        self.cuts = supernet.stage_cuts(record["layers"], self.stages)
+        self.cuts = supernet_schedule.stage_cuts(record["layers"], self.stages)
         kinds = {False: "forward_ms", True: "backward_ms"}
         self.lasting = {kind: per_stage(record[name], self.stages) for kind, name in kinds.items()}
         self.received: list[set[int]] = [set(range(len(self.subnets))), *(set() for _ in range(self.stages - 1))]
@@ -357,11 +365,11 @@ def test_supernets_train_as_in_sequence_and_take_what_the_rule_takes(record: dic
     assert all(set(order) == passes and len(order) == len(passes) for order in made.plan.orders)
     if record["fetch_ms"] == 0:
         assert made.after_ms == close(NaiveRule(record).makespan_ms())
-    cuts = supernet.stage_cuts(record["layers"], stages)
+    cuts = supernet_schedule.stage_cuts(record["layers"], stages)
     forward_ms, backward_ms = (per_stage(record[name], stages) for name in ("forward_ms", "backward_ms"))
-    times = supernet.Times(forward_ms, backward_ms, record["fetch_ms"])
+    times = supernet_schedule.Times(forward_ms, backward_ms, record["fetch_ms"])
     if min(*times.forward_ms, *times.backward_ms) > 0:  # else moments do not tell which came first
-        tasks = supernet.schedule(record["subnet_choices"], cuts, times).tasks
+        tasks = supernet_schedule.schedule(record["subnet_choices"], cuts, times).tasks
         ours = trained(record["subnet_choices"], cuts, by_time(tasks))
         assert ours == trained(record["subnet_choices"], cuts, list(in_sequence(count, stages)))
 
