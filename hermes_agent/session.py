@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +34,7 @@ from hermes_agent.tool_calls import ToolCaller
 from hermes_agent.workflow.diagnose import Kept, Question, Writer, diagnose
 from hermes_agent.workflow.own_process import OwnProcess
 from hermes_agent.workflow.stored import adds_files
+from hermes_agent.workflow.way import StepsNotKeptError
 from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +122,8 @@ class Session:
         if self._process is not None:
             self._process.close()
         if self.kept is not None:
-            self.kept.store.set_pending(self.kept.session, "")
+            with suppress(StepsNotKeptError):  # another chat has dropped the session: nothing of it waits there
+                self.kept.drop()
 
     def _diagnosed(self, emit: Emit, cancelled: Callable[[], bool]) -> Diagnosis:
         """Makes the diagnosis and discusses it from now on, with the ids of this session."""

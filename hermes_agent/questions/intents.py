@@ -126,7 +126,7 @@ def at_ends(discussion: Discussion, question: Question) -> Question:
     """The question with the first and the last recorded step by number, where it names them so."""
     named = [word for match in AT_END.finditer(question.words) for word in match.groups() if word]
     known = discussion.diagnosis.run.steps
-    if not named or not known:
+    if not named or not known or _of_job_start(discussion, question):
         return question
     ends = {"first": known[0], "last": known[-1], "final": known[-1]}
     words = AT_END.sub(
@@ -135,6 +135,11 @@ def at_ends(discussion: Discussion, question: Question) -> Question:
     return replace(
         question, words=words, steps=tuple(dict.fromkeys((*question.steps, *(ends[each] for each in named))))
     )
+
+
+def _of_job_start(discussion: Discussion, question: Question) -> bool:
+    """Whether the first step of the whole job is asked about, which the job's output prints; no trace begins there."""
+    return lexicon().intents["start"].fits(question.words) and discussion.measured("first_step_ms") is not None
 
 
 def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, ...]:
@@ -296,7 +301,7 @@ OF_NO_FIGURE = {
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
-    "sampled_devices", "last_call",
+    "sampled_devices", "last_call", "save_interval",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -371,6 +376,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "throughput": throughput.rate,
         "whole_run": throughput.whole_run,
         "checkpoints": checkpoints.saved_states,
+        "save_interval": checkpoints.interval_range,
         "hosts": setup.hosts,
         "optimizer": setup.optimizer,
         "host_use": setup.host_use,

@@ -40,7 +40,7 @@ OF_SLOWNESS = "why is it slow?"  # what "why" alone asks after an answer that is
 SLOW = re.compile(r"slow|long|time|step|busy|idle|wait|bottleneck|langsam|lang|dauer|schritt|慢|久|时间|步", re.I)
 UTILISATION = re.compile(r"\b(?:utili[sz]\w*|busy|usage|auslastung|ausgelastet)\b|利用率|使用率", re.I)
 # "how many did I profile": what is counted is named by the part before it.
-ELLIPTIC = re.compile(r"^how (?:many|much|often|long)(?: \w+){0,3}$", re.I)
+ELLIPTIC = re.compile(r"^how (?:many|much|often|long)(?: \w+){0,3}$|^\w{0,4}(?:多[久少大长]|几次)$", re.I)
 # Words that stand for what was named before.
 REFERS = re.compile(
     r"\b(?:it|they|them|its|their|theirs|there|these|those|that|this|ones?|each other|dies\w*|sie|davon|darin|dort)\b",

@@ -57,6 +57,11 @@ class Kept:
         with _named():
             self.store.set_pending(self.session, question)
 
+    def drop(self) -> None:
+        """Drop the steps, of a diagnosis that goes on without what it waits for."""
+        with _named():
+            self.store.set_pending(self.session, "")
+
     def finish(self, request: Request) -> None:
         """Drop the steps, and keep what the diagnosis was made of."""
         with _named():

@@ -338,6 +338,18 @@ def record(identifier: str) -> EvidenceRecord:
     )
 
 
+def test_skipping_where_another_chat_has_dropped_the_session_is_no_error(tmp_path: Path) -> None:
+    request, store = Request((demo_run(),), cache_dir=tmp_path), SessionStore(tmp_path)
+    with Session(request, Settings(cache_dir=tmp_path), asks=True) as session:
+        session.kept = Kept(store, store.new(request))
+        store.set_pending(session.kept.session, "a question")
+        session.skip()
+        assert store.pending(session.kept.session) == ""
+        store.forget(session.kept.session)
+        session.skip()
+    store.close()
+
+
 def test_a_source_attached_unasked_outlives_a_kill_and_goes_with_an_interrupted_diagnosis(tmp_path: Path) -> None:
     log, request = tmp_path / "rank1.log", Request(paths=(demo_run(),), cache_dir=tmp_path / "cache")
     log.touch()

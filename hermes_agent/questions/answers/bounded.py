@@ -22,6 +22,7 @@ MOST_ROWS = 500  # of one page of a tool
 GAPS = re.compile(r"\bgaps?\b")
 KINDS = re.compile(r"\b(kernels|operators|ops|copies|memcpys|memsets|launches|syncs)\b")  # answered by counts
 STEPS = re.compile(r"\b(steps|iterations)\b")
+LEFT_OUT = " The first steps and those next to profiled ones are left out."
 
 
 def of_length(discussion: Discussion, question: Question) -> str | None:
@@ -95,7 +96,9 @@ def _steps(discussion: Discussion, question: Question, asked: Lengths) -> str:
         name = "traced" if source == "trace" else "unprofiled"
         whose = f"of rank {rank}" if rank is not None else "of the slowest rank"
         more = ", the longest first, in ms" if own else ""
-        lead = f"Of {len(rows)} {name} steps {whose}, {len(own)} are {asked.text.removeprefix('of ')}{more}."
+        verb = "is" if len(own) == 1 else "are"
+        lead = f"Of {len(rows)} {name} steps {whose}, {len(own)} {verb} {asked.text.removeprefix('of ')}{more}."
+        lead += LEFT_OUT if source == "records" else ""
         cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in own[: 2 * LISTED]]
         parts.append(blocks([lead, row_table(("id", "step", "rank", "takes"), cells) if cells else ""]))
     return blocks(parts)

@@ -35,15 +35,30 @@ def other_interval(discussion: Discussion, question: Question) -> str:
     named = INTERVAL.search(question.words)
     if named is None:
         return ""
-    every, profile = int(named["every"]), discussion.profile()
-    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
-    stalls = rank_stalls(profile) if found and profile.series is not None else {}
-    if not stalls or not every:
-        subject = subject_of("checkpoints")
-        return blocks([wording("interval_open"), about(discussion, subject) if subject else ""])
-    rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
+    every, rank = int(named["every"]), _saving_rank(discussion)
+    if rank is None or not every:
+        return _interval_open(discussion)
     where = f" of rank {rank}" if len(discussion.ranks) > 1 else ""
     return discussion.say(wording("interval").format(where=where, every=every), rank=rank, every=every)
+
+
+def interval_range(discussion: Discussion, _: Question) -> str:
+    """The intervals at which saves would cost little, where they show as periodic stalls; else why not."""
+    rank = _saving_rank(discussion)
+    return _interval_open(discussion) if rank is None else discussion.say(wording("interval_range"), rank=rank)
+
+
+def _saving_rank(discussion: Discussion) -> int | None:
+    """The rank that loses most to periodic stalls that were found to be saves; None without such."""
+    profile = discussion.profile()
+    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
+    stalls = rank_stalls(profile) if found and profile.series is not None else {}
+    return max(stalls, key=lambda each: (stalls[each].cost_ms, -each)) if stalls else None
+
+
+def _interval_open(discussion: Discussion) -> str:
+    subject = subject_of("checkpoints")
+    return blocks([wording("interval_open"), about(discussion, subject) if subject else ""])
 
 
 def _of_rank(discussion: Discussion, rank: int) -> str:

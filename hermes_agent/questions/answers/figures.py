@@ -90,7 +90,7 @@ def answers(asked: Asked, text: str, ranks: Sequence[int]) -> bool:
         if not set(asked.ranks) <= named:
             return False
     return any(_states(asked, each) for each in lead) and all(
-        any(str(step) in each.whole for each in lead) for step in asked.steps
+        any(str(step) in each.whole for each in lead) for step in asked.ends
     )
 
 

@@ -184,6 +184,8 @@ def start(discussion: Discussion, _: Question) -> str:
     """The first step that the job's output prints against the usual ones."""
     if discussion.measured("first_step_ms") is None:
         return wording("start_open")
+    if discussion.measured("first_step_excess_pct") is None:
+        return discussion.say(wording("start_printed"))
     text = (
         "The first printed step takes {first_step_ms}, those after the warm-up {series_step_ms:statistic=mean} on "
         "average: it differs by {first_step_excess_pct}."

@@ -12,12 +12,15 @@ from hermes_agent.questions.prose import listed, paragraph
 from hermes_agent.questions.reading.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.find_events import EventRow
+from tools.analyzers.steps.step_time import SOURCES
 from tools.findings import Argument
 from tools.metrics.measurement import PERCENTILES
+from tools.views.profile import Profile
 
 ASKED = re.compile(r"\bp ?(\d{1,2})\b|\b(\d{1,2})(?:st|nd|rd|th)? percentile\b")
 USUAL = ("p95", "p99")
 OF_LONGEST = re.compile(r"\b(?:longest|slowest|biggest|top|(?:most )?expensive) (?P<what>kernel|operator|op|call)\b")
+OF_OUTPUT = re.compile(r"\b(in|by|of|from) (the |its |my |our )?(train(ing)? |job )?(log|output)s?\b")
 FEW_STEPS = 100  # with fewer the 99th percentile is the longest or next to it
 
 
@@ -55,9 +58,19 @@ def _of_steps(discussion: Discussion, question: Question, asked: Sequence[str]) 
         rest = [f"the {each.removeprefix('p')}th {{{place}}}" for place, each in enumerate(shown[1:-1], 1)]
         first = f"The {shown[0].removeprefix('p')}th percentile of the step time{whose} is {{0}}"
         lead = f"{', '.join([first, *rest])}, the median {{{len(shown) - 1}}}."
-        few = f"It rests on {counted(steps, 'step')}; below {FEW_STEPS} the 99th is close to the longest one."
-        texts.append(paragraph([discussion.say(lead, *facts), few if steps < FEW_STEPS else ""]))
+        few = f"; below {FEW_STEPS} the 99th is close to the longest one" if steps < FEW_STEPS else ""
+        rests = f"It rests on {counted(steps, 'step')}{_source(profile, question)}{few}."
+        texts.append(paragraph([discussion.say(lead, *facts), rests if few or profile.series is not None else ""]))
     return "\n\n".join(texts)
+
+
+def _source(profile: Profile, question: Question) -> str:
+    """Where unprofiled steps are from, and what of them is left out; empty where only traced ones are known."""
+    if profile.series is None:
+        return ""
+    other = profile.series.origin == "monitor" and OF_OUTPUT.search(question.words)
+    instead = ", not by the job's output" if other else ""
+    return f" by {SOURCES[profile.series.origin]}{instead}, without the first ones and those next to profiled ones"
 
 
 def _of_kind(discussion: Discussion, question: Question, asked: Sequence[str]) -> str:

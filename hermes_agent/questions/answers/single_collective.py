@@ -24,6 +24,7 @@ ORDERS = {
     "smallest": re.compile(r"\bsmallest\b"),
 }
 BETWEEN = re.compile(r"\bbetween\b|\b(since|after|until|till|before)\b|\b(bandwidth|algbw|busbw)\b")
+TABLED = ("elapse", "wait", "transit", "idle")
 NOT_MEASURED = (
     "That is not measured for one collective; its length, its bytes and the waiting in it are. "
     "“Which collectives are there?” gives them by kind."
@@ -79,7 +80,7 @@ def _extreme(discussion: Discussion, rows: list[CollectiveRow], order: str, what
     )
     lead = discussion.say(text, discussion.measure("instance_ms", collective=row.id))
     arrived = paragraph([lead, _arrival([row]), _unseen(discussion, [row])])
-    return blocks([arrived, "The next ones, in ms:", _table(ordered[1 : LISTED + 1])])
+    return blocks([arrived, _tabled(discussion, [row]), "The next ones, in ms:", _table(ordered[1 : LISTED + 1])])
 
 
 def _placed(discussion: Discussion, rows: list[CollectiveRow], number: int, what: str, title: str) -> str:
@@ -94,7 +95,8 @@ def _placed(discussion: Discussion, rows: list[CollectiveRow], number: int, what
         most = max(len(each) for each in own.values())
         return f"There is no {title} {what}: a rank runs at most {most} in step {first}."
     lead = f"The {title} {what} of each rank in step {first}, in ms; waiting is part of its length:"
-    return blocks([_arrival(chosen), _unseen(discussion, chosen), lead, _table(chosen[:LISTED])])
+    own_table = _tabled(discussion, chosen[:LISTED])
+    return blocks([_arrival(chosen), own_table, _unseen(discussion, chosen), lead, _table(chosen[:LISTED])])
 
 
 def _arrival(rows: list[CollectiveRow]) -> str:
@@ -105,6 +107,19 @@ def _arrival(rows: list[CollectiveRow]) -> str:
     if len(last) == 1:
         return f"Rank {last.pop()} arrives last at it."
     return "These are not one collective on all ranks; for each the rank that arrives last is given."
+
+
+def _tabled(discussion: Discussion, rows: list[CollectiveRow]) -> str:
+    """Waiting, transit and idle time of each by the profiler's own table; empty where it has none."""
+    said = []
+    for row in rows:
+        facts = [discussion.measured("tabled_instance_ms", collective=row.id, part=part) for part in TABLED]
+        known = [fact for fact in facts if fact is not None]
+        text = (
+            f"By the profiler's table {row.id} on rank {row.rank} takes {{0}}: {{1}} wait, {{2}} transit, {{3}} idle."
+        )
+        said += [discussion.say(text, *known)] if len(known) == len(TABLED) else []
+    return paragraph(said)
 
 
 def _unseen(discussion: Discussion, rows: list[CollectiveRow]) -> str:

@@ -6,7 +6,7 @@ import re
 
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
+from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, row_table, span, table
 from hermes_agent.questions.reading.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
@@ -16,6 +16,7 @@ from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.views.parts import PARTS
 from tools.views.profile import NO_TRACE
 from tools.views.steps.coarse import step_series
+from tools.views.steps.series import RunSeries
 from tools.views.work import host_calls, most_grown, step_kernels
 from tools.whatif.critical_path import FAMILIES
 
@@ -27,6 +28,7 @@ RECORDED_LISTED = 5
 FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
 WHAT_SLOW = re.compile(r"^what (is|was|are) (so )?slow\b")
 UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
+MOST_ROWS = 500  # of one page of a tool
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -72,6 +74,8 @@ def which_step(discussion: Discussion, question: Question) -> str:
     profile = discussion.profile()
     if not profile.traced and profile.series is not None and not question.steps:
         return _slowest_recorded(discussion, question)
+    if not profile.traced and profile.series is not None:
+        return _recorded_steps(discussion, profile.series, question)
     known = [int(number) for number in profile.step_ms.index]
     if any(step not in known for step in question.steps):
         return f"This run has no such step; it has {span('step', known)}."
@@ -128,6 +132,23 @@ def _slowest_recorded(discussion: Discussion, question: Question) -> str:
     )
     cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
     return blocks([lead, table(("id", "step", "rank", "takes"), cells)])
+
+
+def _recorded_steps(discussion: Discussion, series: RunSeries, question: Question) -> str:
+    """The recorded steps that a question names, on the slowest rank of each or the one that is named."""
+    rank = question.ranks[0] if question.ranks else None
+    found = called(discussion, "series", source="records", rank=rank, limit=MOST_ROWS)
+    rows = [row for row in found.rows if isinstance(row, StepRow) and row.step in question.steps]
+    known = sorted({int(number) for number in series.usual["step"]})
+    if not rows:
+        return f"This run has no such step; it has {span('step', known)}."
+    kept = {row.step for row in rows}
+    lacking = [] if kept >= set(question.steps) else ["the others have no line of their own"]
+    if left := [step for step in question.steps if step < known[0]]:
+        lacking = [*lacking, f"{span('step', left)} {'is' if len(left) == 1 else 'are'} of the start"]
+    lead = "; ".join(["The recorded steps of these, in ms", *lacking, *filter(None, [series.averaged])])
+    cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
+    return blocks([f"{lead}:", row_table(("id", "step", "rank", "takes"), cells)])
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:

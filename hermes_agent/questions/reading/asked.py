@@ -10,6 +10,7 @@ from typing import Literal
 
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import plain
+from hermes_agent.questions.prose import span
 from hermes_agent.questions.reading.question import LIMIT, Question, Topic, folded, lexicon, normalised
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 
@@ -42,7 +43,7 @@ WHICH_RANK = re.compile(
     r"(?! (kernels?|calls?|operators?|memory|time))|^who\b"
     r"|\b(on|of|for|by|at) (each|every) (traced )?(rank|gpu|process|device|card|npu)\b"
 )
-WHICH_STEP = re.compile(r"\b(which|what) (of the )?(steps?|iterations?)\b")
+WHICH_STEP = re.compile(r"\b(which|what) (of the )?(profiled |traced |recorded )?(steps?|iterations?)\b")
 MOST = re.compile(r"\b(most|longest|slowest|highest|largest|biggest|longer|more|max(imum)?|worst|busiest|busier)\b")
 LEAST = re.compile(r"\b(least|shortest|fastest|lowest|smallest|fewest|shorter|less|min(imum)?|quickest)\b")
 BOUND = re.compile(r"\bat (least|most)\b|\bmore than\b|\bless than\b")
@@ -97,12 +98,20 @@ class Asked:
     unread: tuple[str, ...] = ()  # words that narrow the question and that no figure here can be narrowed by
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """The steps, of a range of more than two the first and the last."""
+        whole = self.steps == tuple(range(self.steps[0], self.steps[-1] + 1)) if self.steps else False
+        return (self.steps[0], self.steps[-1]) if whole and len(self.steps) > 2 else self.steps
+
+    @property
     def spoken(self) -> str:
         """``the longest time of all-reduces on rank 6``."""
         what = {"steps": "number of steps with", "count": "number of", "bytes": "bytes of", "rate": "rate of"}
         noun = what.get(self.quantity, f"{self.quantity} of")
         kind = {"each": "mean single", "total": "total"}.get(self.statistic, self.statistic)
-        whose = "".join(f" on rank {rank}" for rank in self.ranks) + "".join(f" in step {step}" for step in self.steps)
+        whose = "".join(f" on rank {rank}" for rank in self.ranks)
+        whose += f" in {span('step', self.steps)}" if self.ends != self.steps else ""
+        whose += "".join(f" in step {step}" for step in self.steps) if self.ends == self.steps else ""
         by = f", the {self.extreme or 'most'} of all {self.over}s" if self.over else ""
         return " ".join(f"the {kind} {noun} {self.topic.title}{whose}{by}".split())
 

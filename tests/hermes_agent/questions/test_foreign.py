@@ -42,7 +42,8 @@ UNDERSTOOD = {
         "Quel noyau est le plus long ?",
     ],
     "What is the GPU utilization in percent?": [
-        "Wie hoch ist die GPU-Auslastung?", "GPU利用率是多少？", "¿Cuál es la utilización de la GPU?",
+        "Wie hoch ist die GPU-Auslastung?", "Wie lange ist die GPU im Schritt beschäftigt?",
+        "GPU利用率是多少？", "¿Cuál es la utilización de la GPU?",
         "Quelle est l'utilisation du GPU ?",
     ],
     "What is the peak memory?": [

@@ -41,6 +41,7 @@ ASKED = {
         "where is `sgemm` called from"],
     "overlap": [
         "overlap of comm and compute", "comm overlap", "how much communication is hidden behind compute",
+        "how much of nccl is hidden",
         "is the second all-reduce overlapped with backward?",
     ],
     "phases": ["forward against backward", "compare forward and backward", "backward vs forward time", "fwd",
@@ -161,6 +162,7 @@ ASKED = {
         "why do ranks wait?", "what do the ranks wait for", "why are the GPUs waiting", "who is everybody waiting for",
         "why is rank 0 waiting?",
     ],
+    "save_interval": ["how often should I save?", "how often should we checkpoint", "what save interval is best?"],
     "launch_queue": [
         "why is the device idle although work is launched?", "launch queue", "why is the GPU idle", "idle time",
         "how long is the launch queue?",

@@ -31,6 +31,7 @@ def loader() -> Discussion:
         ("if I fix the loader, how much faster is it", ("if I fix the loader, how much faster is it",)),
         ("can you tell me and show why it is slow", ("can you tell me and show why it is slow",)),
         ("通信和计算各占多少，分别？", ("通信和计算各占多少，分别？",)),
+        ("第一次 all-reduce 等了多久，真正传输多久？", ("第一次 all-reduce 等了多久", "真正传输多久")),
     ],
 )
 def test_a_sentence_is_parted_where_a_further_question_begins(text: str, parts: tuple[str, ...]) -> None:
@@ -73,6 +74,10 @@ def test_why_after_an_answer_that_has_no_reason_here_is_not_understood(loader: D
 
 def test_a_half_that_speaks_of_the_one_before_leaves_the_sentence_whole(loader: Discussion) -> None:
     assert answered(loader, "which gaps does the device have and what did the host do in them?").intent != SEVERAL
+
+
+def test_a_chinese_half_that_names_nothing_leaves_the_sentence_whole(loader: Discussion) -> None:
+    assert answered(loader, "第一次 all-reduce 等了多久，真正传输多久？").intent != SEVERAL
 
 
 def test_the_main_cause_is_named_with_its_rank_and_the_part_of_the_step_that_it_is_in(loader: Discussion) -> None:

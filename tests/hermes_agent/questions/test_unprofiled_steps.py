@@ -113,10 +113,19 @@ def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_on
     assert unsupported(answer.text, discussion) == []
 
 
+def test_an_interval_of_saves_is_given_by_what_it_costs_of_the_mean_step() -> None:
+    """A save of 150 ms costs N steps of 50 ms at most 5 % from 57 on: 150 <= 0.05 (57 x 50 + 150); 1 % from 297 on."""
+    discussion = _saving()
+    answer = reply(discussion, "how often should I save?")
+    found = {each.arguments.get("pct"): each.value for each in answer.evidence if each.metric == "stall_spacing_steps"}
+    assert found == {5: 57.0, 1: 297.0}
+    assert unsupported(answer.text, discussion) == []
+
+
 def test_rarer_saves_are_not_predicted_where_no_save_was_found() -> None:
     run = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
-    text = reply(run, "what happens if I save every 100 steps instead of 10?").text
-    assert text.startswith("What another save interval brings cannot be predicted from this run")
+    for question in ("what happens if I save every 100 steps instead of 10?", "how often should I save?"):
+        assert reply(run, question).text.startswith("What another save interval brings cannot be predicted")
 
 
 def test_how_often_long_steps_come_is_answered_with_their_period_and_length() -> None:

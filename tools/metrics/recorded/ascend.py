@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
+from tools.metrics.instances import collective_of
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.run.kinds import ASCEND_FORMAT
 from tools.run.recorded.ascend import AscendTables
+from tools.run.row_ids import parse
 from tools.views.profile import Profile
 
 ACCOUNT = ("computing", "exposed_communication", "overlapped", "communication", "free", "stage")
@@ -176,6 +178,23 @@ def tabled_wait_ms(profile: Profile, rank: int) -> Measurement:
     own = moved(profile, rank)
     waited = float((own["elapse_ms"] - own["moving_ms"]).sum()) / steps_of(profile, rank)
     return _of_rows(waited, own, "communication.json", rank)
+
+
+TABLED = ("elapse", "transit", "wait", "synchronization", "idle")
+
+
+@metric("ms", "{part} time of the collective {collective} by the profiler's table", "What does its table say of it?")
+def tabled_instance_ms(profile: Profile, collective: str, part: str = "elapse") -> Measurement:
+    """A column of communication.json for one collective by its id (``c0.1962``), found by its name and step."""
+    choice("part", part, TABLED)
+    record = collective_of(profile, parse(collective))
+    view, rank = profile.rank(int(record["rank"])), int(record["rank"])
+    name = str(view.categories[view.codes[int(record["row"])]])
+    known = tables(profile).collectives
+    own = known[(known["rank"] == rank) & (known["step"] == int(record["step"])) & (known["name"] == name)]
+    if len(own) != 1 or not np.isfinite(float(own[f"{part}_ms"].iloc[0])):
+        raise UsageError(f"the tables do not state the {part} time of that collective (communication.json)")
+    return _of_rows(float(own[f"{part}_ms"].iloc[0]), own, f"{part} time in communication.json", rank)
 
 
 def packets(profile: Profile) -> pd.DataFrame:

@@ -135,9 +135,9 @@ def timed_compute_pct(profile: Profile) -> Measurement:
 def first_step_ms(profile: Profile) -> Measurement:
     """The time of the first step line, which warms up."""
     log = job_log(profile)
-    if log.steps.empty or profile.series is None or profile.series.origin != "job_log":
-        raise UsageError("the job's output holds no times of steps")
     first = log.steps[log.steps["wall_ms"].notna()].iloc[:1]
+    if first.empty:
+        raise UsageError("the job's output holds no times of steps")
     return of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
 
 
@@ -156,7 +156,8 @@ def logged_step_ms(profile: Profile, statistic: str = "median") -> Measurement:
 def first_step_excess_pct(profile: Profile) -> Measurement:
     """The first step line against the mean of the usual steps of the slowest rank."""
     first = first_step_ms(profile)
-    assert profile.series is not None
+    if profile.series is None or profile.series.origin != "job_log":
+        raise UsageError("the usual steps are not of the job's output")
     return replace(first, value=100.0 * (first.value / profile.series.mean_ms - 1.0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -171,6 +172,17 @@ def spaced_stalls_step_ms(profile: Profile, every: int, rank: int) -> Measuremen
     stalls, own = _stalls(profile, rank), step_series_of(run_series(profile), rank)
     value = float(own.ms.mean()) - stalls.cost_ms * (1.0 - stalls.period / every)
     return _of_stalls(profile, rank, stalls, value, "long steps of a rhythm")
+
+
+@metric("steps", "least distance of stalls that cost {pct} %", "How rare must periodic stalls be to cost so little?")
+def stall_spacing_steps(profile: Profile, pct: int, rank: int) -> Measurement:
+    """Least whole distance N with excess / N <= p (T + excess / N), T the mean usual step without its stalls."""
+    if not 0 < pct < 100:
+        raise UsageError(f"a share of {pct} % is not possible; name one between 0 and 100")
+    stalls, own = _stalls(profile, rank), step_series_of(run_series(profile), rank)
+    without_ms, share = float(own.ms.mean()) - stalls.cost_ms, pct / 100.0
+    value = math.ceil(stalls.excess_ms * (1.0 - share) / (share * without_ms))
+    return _of_stalls(profile, rank, stalls, float(value), "long steps of a rhythm")
 
 
 @metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")

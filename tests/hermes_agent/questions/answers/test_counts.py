@@ -173,7 +173,7 @@ def test_a_length_bounds_on_the_side_that_is_named(steps: Discussion, question: 
 
 
 def test_steps_and_names_are_bounded_by_a_length_as_well(steps: Discussion) -> None:
-    assert "Of 3 traced steps of the slowest rank, 1 are longer than 15 ms" in reply(steps, "steps over 15 ms").text
+    assert "Of 3 traced steps of the slowest rank, 1 is longer than 15 ms" in reply(steps, "steps over 15 ms").text
     assert "2 are shorter than 15 ms" in reply(steps, "which steps are faster than 15 ms").text
     named = reply(steps, "`kernel_2` calls under 5 ms").text
     assert "in all recorded steps: 2 (2 on rank 0)" in named

@@ -29,6 +29,9 @@ def loader() -> Discussion:
         ("how long is the longest kernel?", "Kernels, the longest single one: 59.8 ms"),
         ("how long do the sgemm kernels run?", "Kernels whose name holds `sgemm`: 59.8 ms"),
         ("shortest step?", "Step time, the shortest: 100 ms"),
+        ("which profiled step is the longest?", "Step time in step 0: 100 ms"),
+        ("how long is the GPU busy in a step?", "Time in which the device runs kernels: 59.8 ms"),
+        ("how long does one batch take to load?", "Making batches in the data loader: 40.0 ms"),
     ],
 )
 def test_the_figure_that_is_asked_for_is_given_first(loader: Discussion, text: str, figure: str) -> None:

@@ -84,6 +84,13 @@ def test_the_first_step_is_held_against_the_usual_ones(tmp_path: Path) -> None:
     assert (found["first_step_ms"], found["first_step_excess_pct"]) == pytest.approx((1500.0, 50.0))
 
 
+def test_steps_of_the_output_are_given_by_their_numbers(tmp_path: Path) -> None:
+    answer = reply(job(tmp_path, COLD), "how long did iterations 8 to 9 take?")
+    assert answer.intent == "duration"
+    assert [f"| {step} | 0 |" in answer.text for step in (7, 8, 9)] == [False, True, True]
+    assert "This run has no such step" in reply(job(tmp_path, COLD), "how long did iteration 4000 take?").text
+
+
 def test_flops_are_the_ones_that_are_stated(tmp_path: Path) -> None:
     assert reply(job(tmp_path, STEADY), "TFLOPs per GPU?").text.startswith("The FLOP/s are not known")
     (tmp_path / "stated").mkdir()

@@ -8,6 +8,7 @@ from hermes_agent.questions.answers.device import operator_and_shapes
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, single_precision, unsupported
+from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import RankBuilder, profile_of
 
 LENGTHS_US = tuple(range(10, 210, 10))  # 20 kernels of each step
@@ -49,6 +50,12 @@ def test_the_longest_kernel_is_not_all_kernels(kernels: Discussion) -> None:
 
 def test_a_percentile_that_is_not_measured_is_refused(kernels: Discussion) -> None:
     assert reply(kernels, "p37 of `many`").text.startswith("That percentile is not measured. Those that are: 5, 10")
+
+
+def test_percentiles_of_unprofiled_steps_name_their_source() -> None:
+    run = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
+    text = reply(run, "p95 of the step time in the log").text
+    assert "It rests on 54 steps by the monitor's records, not by the job's output, without the first ones" in text
 
 
 def test_shapes_with_blanks_are_read() -> None:
