@@ -142,6 +142,7 @@ class RunRecord(Record):
     conflicts: list[str] = Field(
         default_factory=list, description="those of the notes that say where sources disagree, or are of another run"
     )
+    unread: str = Field("", description="the one of the notes that names files that look like a profile or a log")
     step_times: list[StepTimeRecord] = Field(default_factory=list, description="of each source, the better one first")
     source_clocks: list[SourceClockRecord] = Field(
         default_factory=list, description="of sources with steps or samples, the reference first"

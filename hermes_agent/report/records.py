@@ -164,6 +164,7 @@ def run_record(run: Run) -> record.RunRecord:
         ],
         notes=clean_notes(run.notes),
         conflicts=clean_notes(run.conflicts),
+        unread="".join(clean_notes([run.unread])) if run.unread else "",
         step_times=[
             record.StepTimeRecord(source=each.source, median_ms=each.median_ms, steps=each.count, what=each.why)
             for each in step_times(run)

@@ -277,10 +277,11 @@ class _Page:
         return f"Not assessable from this data: {unanswered} of {counted(len(checks), 'check')}{noted} (-v lists them)."
 
     def _own_notes(self) -> list[str]:
-        """Notes on sources that disagree and on how the answer was made; others on the run are counted."""
+        """Files that nobody reads, sources that disagree, how the answer was made; other notes are counted."""
         said = self.diagnosis.run
         own = [*said.conflicts, *(note for note in self.diagnosis.notes if note not in said.notes)]
-        return [self._wrap(f"Note: {note}") for note in own[:NOTES_SHOWN]]
+        unread = [self._wrap(f"{said.unread}.")] if said.unread else []
+        return [*unread, *(self._wrap(f"Note: {note}") for note in own[:NOTES_SHOWN])]
 
     def _short_cases(self, most: int) -> list[str]:
         chosen = self.diagnosis.cases[:most]

@@ -164,6 +164,7 @@ class Run:
     layout: Layout
     origin_unix_ns: int | None  # wall-clock time of 0 on the run's time axis, when known
     notes: tuple[str, ...] = ()  # what was assumed or excluded, one sentence each
+    unread: str = ""  # the one of the notes that names files which look like a profile or a log
     conflicts: tuple[str, ...] = ()  # those of the notes that say where sources disagree, or are of another run
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)

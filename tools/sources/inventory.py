@@ -17,6 +17,7 @@ from tools.sources.monitor.source import CAPTURE
 from tools.sources.options import Limits
 from tools.sources.plain_files import leads_out, lies_within
 from tools.sources.registry import RECORDS, TRACES
+from tools.sources.unread import LOG_NAME, unread_line
 
 MOST_FILES = 65_536
 MOST_RECOGNISED = 1_024  # files of a folder of which the content is looked at to recognise them
@@ -41,6 +42,7 @@ class Inventory:
     traces: tuple[Path, ...]
     records: tuple[FolderFiles, ...]
     notes: tuple[str, ...]
+    unread: str = ""  # the one of the notes that names files which look like a profile or a log
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -83,15 +85,20 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
     records = _records(rest, formats, given, held, notes)
     claimed = {file for each in records for file in each.files}
+    unread: list[Path] = []
     for place, folder, other in reversed(others):
-        if unknown := [file for file in other if file not in claimed]:
+        unknown = [file for file in other if file not in claimed]
+        unread += [file for file in (*unknown, *_logs(folder)) if file not in claimed and not leads_out(file, folder)]
+        if unknown:
             notes.insert(place, _passed_over(folder, unknown))
+    if left := unread_line(list(dict.fromkeys(unread))):
+        notes.insert(0, left)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
             f"{', '.join(map(str, paths))}: no trace there (.json, .json.gz, .sqlite), and no other source of a "
             "run: no job output, samples, dumps or monitor records" + (f" ({notes[0]})" if notes else "")
         )
-    return Inventory(tuple(unique), records, tuple(notes))
+    return Inventory(tuple(unique), records, tuple(notes), left)
 
 
 def _record_folders(paths: Sequence[Path], formats: Sequence[RecordFormat]) -> tuple[list[Path], dict[str, list[Path]]]:
@@ -296,6 +303,11 @@ def _without_copies(found: Sequence[Path], notes: list[str]) -> list[Path]:
     ]
     notes += [f"{each.name} is a shortened copy of the {XPROF} file next to it and was left out" for each in copies]
     return [each for each in found if each not in copies]
+
+
+def _logs(folder: Path) -> list[Path]:
+    """The files of a folder that are named as logs are, which may be those of a job."""
+    return [file for file in _logged(folder, MOST_FILES) if LOG_NAME.match(unpacked_name(file))]
 
 
 def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: list[str] | None) -> int:

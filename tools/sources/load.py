@@ -159,6 +159,7 @@ def _run(
         environments=records.environments,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
+        unread=found.unread,
         transient=any(failure.transient for failure in failures),
     )
     return _with_conflicts(run, records.conflicts)
@@ -229,6 +230,7 @@ def _untraced(
         snapshots=read.snapshots,
         environments=read.environments,
         variables=read.variables,
+        unread=found.unread,
         transient=any(failure.transient for failure in failures),
     )
     return _with_conflicts(run, read.conflicts)

@@ -29,10 +29,18 @@ MS_PER_S = 1000.0
 def holds_operations(path: Path) -> bool:
     """Whether the columns of a Parquet file are those of step operations; False where it cannot be read."""
     try:
-        with open_plain(path) as file:
-            return set(COLUMNS) <= set(_opened(file).schema_arrow.names)
-    except (OSError, pa.ArrowException, ValueError):
+        return set(COLUMNS) <= set(column_names(path))
+    except (OSError, ValueError):
         return False
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a Parquet file; raises OSError or ValueError where it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            return [str(name) for name in _opened(file).schema_arrow.names]
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
 
 
 def read_operations(source: Path | bytes) -> pd.DataFrame:
