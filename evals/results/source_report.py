@@ -1,8 +1,16 @@
-"""The part of the report that has the answers by the sources that were given, and the scores of their leads."""
+"""The part of the report that has the answers by the sources that were given, and the scores of their leads.
+
+``python -m evals.results.source_report RESULTS.json ...`` prints it of the cases of several saved runs together.
+"""
 
 from __future__ import annotations
 
-from evals.results.source_table import Sourced, SourceRow, Standings, source_rows
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evals.results.regression import read_results
+from evals.results.source_table import Sourced, SourceRow, Standings, by_sources, source_rows
 from evals.results.tables import percent, table
 
 LEADS = (
@@ -79,3 +87,14 @@ def lead_lines(sourced: Sourced) -> list[str]:
     """Scores of leads on faulty runs; the last one is of all runs with leads."""
     rows = [(s.origin, s.sources, *(percent(s.scores.get(name)) for name, _ in LEADS)) for s in sourced.leads]
     return ["## Leads", "", *table(("origin", "given", *(label for _, label in LEADS)), rows)] if rows else []
+
+
+def main(files: Sequence[str]) -> None:
+    """Print the tables of the cases in these files; a case in several of them counts as in the last."""
+    cases = {case.id: case for file in files for case in read_results(Path(file)).cases}
+    sourced = by_sources(list(cases.values()))
+    print("\n".join((*source_lines(sourced), *lead_lines(sourced))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

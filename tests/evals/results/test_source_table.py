@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from evals.results.report import report
+from evals.results.source_report import main
 from evals.results.source_table import by_sources, source_rows
 from evals.results.summary import summarise
 from evals.suite.outcome import CaseResult, Standing
@@ -70,3 +75,15 @@ def test_the_report_names_the_runs_and_keeps_other_scores_to_answers_with_everyt
     assert "- `spoiled`: right by its traces alone, wrong with everything" in text
     assert "- `misled`: wrong by its records alone, right with everything" in text
     assert "| runs of others | traces" in text
+
+
+def test_tables_of_several_saved_runs_are_of_their_cases_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, cases in {"first": CASES, "second": _run("open", traces="right")}.items():
+        saved = summarise(cases, [], "templates", "1").model_dump_json(by_alias=True)
+        (tmp_path / f"{name}.json").write_text(saved, encoding="utf-8")
+    main([str(tmp_path / "first.json"), str(tmp_path / "second.json")])
+    text = capsys.readouterr().out
+    assert "### Runs of others, dev" in text
+    assert "0 of 4 (0.0 %)" in text, "the second run answers right by the traces what the first one got wrong"
