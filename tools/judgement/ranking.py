@@ -107,7 +107,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     hung = judged is not of_steps
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
-    deciding = next((lead.decide_by for lead in open_leads if judged.open_place and lead.decide_by), judged.needs)
+    localised = judged.open_place or not profile.traced
+    deciding = next((lead.decide_by for lead in open_leads if localised and lead.decide_by), judged.needs)
     deciding = in_terms_of_run(profile, deciding)
     open_leads = tuple(replace(each, decide_by=in_terms_of_run(profile, each.decide_by)) for each in open_leads)
     return Ranking(

@@ -66,6 +66,8 @@ def test_a_rhythm_in_the_log_is_the_lead_with_the_steps_that_it_hits(tmp_path: P
     assert (found.verdict, lead.place.part, lead.place.steps) == ("inconclusive", "host", "every 6th step")
     assert [each.cause for each in lead.candidates] == ["checkpoint_stall", "evaluation_stall", "operator_dispatch"]
     assert "monitor.step()" in lead.decide_by
+    assert f"what would settle it: {lead.decide_by}." in " ".join(found.answer)
+    assert found.causes[0].method.startswith("step log: ")
     assert lead.impact_ms_per_step == pytest.approx(340.0 / 6, rel=0.05)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tools.analyzers.support.answers import cannot_answer, clean, say
 from tools.errors import UsageError
@@ -11,6 +12,7 @@ from tools.findings import Argument, Check, Fact, Finding, Saving
 from tools.metrics.registry import measure
 from tools.views.host.records import HostRecords
 from tools.views.profile import Profile
+from tools.views.steps.series import SeriesOrigin, stated_by
 
 WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
 BEHIND_DEVICE = 0.45  # below what makes a verdict
@@ -19,6 +21,14 @@ WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host o
 NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
 LONGER = "a longer run under the monitor: too little of the steps without a profiler lies between its samples"
 NO_SAMPLES = "the monitor's samples of processes and machines: the run folder holds its records of steps only"
+RECORDED_BY: Mapping[SeriesOrigin, str] = MappingProxyType(
+    {
+        "monitor": "monitor",
+        "step_log": "step log",
+        "ascend": "tables of the profiler",
+        "operations": "table of operations",
+    }
+)
 NOT_COUNTED = "a machine that reports this: what the monitor could record does not hold it"
 
 
@@ -72,6 +82,13 @@ def samples_needed(profile: Profile, *fields: str) -> str:
     return LONGER if any(rate is None for rate in rates) else ""
 
 
+def _recorded_by(profile: Profile) -> str:
+    """The source of the unprofiled steps, in words."""
+    assert profile.series is not None
+    origin = profile.series.origin
+    return stated_by(profile.run) if origin == "job_log" else RECORDED_BY[origin]
+
+
 def saving(
     profile: Profile, saved_ms: float, least: float, most: float, method: str, limit_ms: float = float("inf")
 ) -> Saving:
@@ -79,7 +96,7 @@ def saving(
     assert profile.series is not None
     step_ms = profile.series.mean_ms
     saved, low, high = (min(factor * saved_ms, step_ms, limit_ms) for factor in (1.0, least, most))
-    method = f"monitor: {method}"
+    method = f"{_recorded_by(profile)}: {method}"
     return Saving(step_ms=step_ms, saved_ms=saved, least_ms=low, most_ms=high, method=method, of_series=True)
 
 
