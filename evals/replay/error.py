@@ -3,7 +3,8 @@
 A graph fitted to a record ends when the record does: delays that no dependency explains are kept as lags, so the replay
 with them shows nothing. Two replays do without what they are compared with:
 
-* ``explained``: each step with its own times, without the delays that no dependency explains;
+* ``explained``: each step with its own times, without the delays that no dependency explains; before nodes of CUDA
+  graphs, which run nodes that the trace may lack, with the delays of the other steps (``graph_delays``);
 * ``mean times``: every node takes the mean of its time and delay over the steps with the same nodes (kind, rank, track
   and name in the same order), against the mean of these steps. This is dPRO's comparison.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evals.replay.graph_delays import other_steps_delays
 from tools.views.profile import Profile
 from tools.whatif.build import build
 from tools.whatif.critical_path import walk
@@ -35,25 +37,39 @@ class RunError:
     nodes: int  # of a step, mean
     host_pct: float  # of the critical path, spent by host threads on their own
     explained_pct: tuple[float, ...]  # of each step
+    graphs_pct: float  # of the step: what the replay is shorter without the delays before nodes of CUDA graphs
     mean_times_pct: float | None  # None where fewer than ``FEWEST_ALIKE`` steps have the same nodes
 
 
 def run_error(profile: Profile) -> RunError:
     """Both errors of a run; raises HermesError where it has no steps or no host threads."""
     graphs = [build(profile, window) for window in single_steps(profile)[:MOST_STEPS]]
+    delays = other_steps_delays(profile, graphs)
+    steps = list(zip(graphs, delays, strict=True))
+    finished = [finish_ns(graph, explained(graph, delay)) for graph, delay in steps]
+    bare = [
+        finish_ns(graph, explained(graph)) if delay.any() else end
+        for (graph, delay), end in zip(steps, finished, strict=True)
+    ]
     return RunError(
         nodes=round(float(np.mean([len(graph.nodes) for graph in graphs]))),
         host_pct=float(np.mean([host_pct(graph) for graph in graphs])),
-        explained_pct=tuple(100.0 * (finish_ns(graph, explained(graph)) / lasted_ns(graph) - 1.0) for graph in graphs),
+        explained_pct=tuple(
+            100.0 * (end / lasted_ns(graph) - 1.0) for graph, end in zip(graphs, finished, strict=True)
+        ),
+        graphs_pct=100.0 * (1.0 - sum(bare) / max(sum(finished), 1)),
         mean_times_pct=_mean_times_pct(profile, graphs),
     )
 
 
-def explained(graph: Graph) -> Times:
-    """Recorded times without the delays that no dependency explains."""
+def explained(graph: Graph, expected_ns: Rows | None = None) -> Times:
+    """Recorded times with the expected delay of each node in place of those that no dependency explains."""
     lag = graph.edges.lag_ns.copy()
-    delayed = np.flatnonzero(graph.residual_ns > 0)
-    lag[binding_edges(graph)[delayed]] -= graph.residual_ns[delayed]
+    removed = np.maximum(graph.residual_ns, 0)
+    if expected_ns is not None:
+        removed = removed - expected_ns
+    delayed = np.flatnonzero(removed)
+    lag[binding_edges(graph)[delayed]] -= removed[delayed]
     return Times(graph.nodes.own_ns, lag)
 
 
