@@ -9,6 +9,7 @@ from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_of
 from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.thread_leads import thread_lead
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.recorded.job_tables import step_timers
@@ -42,11 +43,23 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     series = profile.series
     if series is None or judged.verdict != "inconclusive":
         return ()
+    of_thread = thread_lead(profile, series, judged)
     first = _hypothesis(profile, series, causes[0], judged) if causes else _largest_part(profile, series, judged)
+    first = of_thread if of_thread is not None and _instead(of_thread, first, bool(causes)) else first
     change = _level_change(profile, series)
     if change is None:
         return (first,)
     return (first, change) if first.place.part != "step" and first.impact_pct > change.impact_pct else (change, first)
+
+
+def _instead(of_thread: Lead, first: Lead, hypothesis: bool) -> bool:
+    """Return whether the thread's lead takes the place of another: of the whole step, or of a smaller hypothesis.
+
+    That a thread computes is no loss by itself, and takes the place of no hypothesis.
+    """
+    if not hypothesis:
+        return first.place.part == "step"
+    return of_thread.place.part != "compute" and of_thread.impact_pct > first.impact_pct
 
 
 def _level_change(profile: Profile, series: RunSeries) -> Lead | None:

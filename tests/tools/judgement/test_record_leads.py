@@ -11,6 +11,9 @@ import pytest
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
+from tests.recorded_runs import environment_of, records_of, step_rows, untraced_profile
+from tools.judgement.lead import Lead
+from tools.judgement.ranking import ranking
 
 
 def _diagnosed(folder: Path, *ranks_ms: Sequence[float]) -> Diagnosis:
@@ -78,3 +81,33 @@ def test_steps_too_long_to_be_filled_by_launching_name_the_work_first(tmp_path: 
     assert short.leads[0].candidates[0].cause == "operator_dispatch"
     assert long.leads[0].candidates[0].cause == "compute_bound"
     assert "operator_dispatch" not in [each.cause for each in long.leads[0].candidates]
+
+
+def _lead_of_threads(*on_core_ms: float) -> Lead:
+    """The lead of ranks on a host whose threads run so long in each step of 100 ms and never wait for a core."""
+    steps = [step_rows(rank, [100.0] * 60, thread_cpu_ms=own) for rank, own in enumerate(on_core_ms)]
+    environments = [environment_of(rank) for rank in range(len(on_core_ms))]
+    (lead,) = ranking(untraced_profile(records_of(steps, environments=environments))).leads
+    return lead
+
+
+def test_threads_blocked_on_every_rank_lead_to_transfers_with_the_least_of_them() -> None:
+    lead = _lead_of_threads(40.0, 55.0)
+    assert (lead.place.part, lead.place.ranks) == ("exposed_communication", (0, 1))
+    assert lead.impact_ms == pytest.approx(45.0)
+    assert [each.cause for each in lead.candidates][:2] == ["slow_link", "poor_overlap"]
+
+
+def test_a_rank_that_is_hardly_blocked_while_the_other_is_may_be_waited_for() -> None:
+    lead = _lead_of_threads(20.0, 95.0)
+    assert (lead.place.part, lead.place.ranks) == ("exposed_communication", (1,))
+    assert [fact.value for fact in lead.claim.facts] == pytest.approx([80.0, 100.0, 5.0])
+    assert lead.claim.names == ("1", "0")
+    assert lead.candidates[0].cause == "straggler"
+
+
+def test_one_blocked_process_waits_for_no_rank_and_a_computing_one_loses_nothing_to_waiting() -> None:
+    blocked, computing = _lead_of_threads(60.0), _lead_of_threads(97.0)
+    assert (blocked.place.part, computing.place.part) == ("host", "compute")
+    assert [blocked.impact_ms, computing.impact_ms] == pytest.approx([40.0, 97.0])
+    assert "slow_link" not in [each.cause for each in (*blocked.candidates, *computing.candidates)]
