@@ -283,17 +283,20 @@ def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause, marked
     return False
 
 
+WHOLE = ("step", "compute")  # parts that are no loss by themselves
+
+
 def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
         if lead.place.part == "step" and lead.place.steps != EVERY_STEP:
             text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not recorded."
             return Sentence(text, (step, *lead.claim.facts[:2]))
-        for share in lead.claim.facts:
-            if lead.impact_pct and share.unit == "%" and share.value == lead.impact_pct:
-                return Sentence(
-                    f"{takes}; {{1}} of it lies in one place (lead 1), but why is not recorded.", (step, share)
-                )
+        sizes = {"%": lead.impact_pct, "ms": 0.0 if lead.place.part in WHOLE else lead.impact_ms}
+        for size in lead.claim.facts:
+            if size.value and size.value == sizes.get(size.unit):
+                text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not recorded."
+                return Sentence(text, (step, size))
     return Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,))
 
 

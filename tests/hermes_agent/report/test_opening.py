@@ -12,6 +12,7 @@ from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
+from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import V100, RankBuilder, profile_of, run_of
 from tests.tools.sources.memory_snapshot.test_snapshots import MIB, block, event, snapshot, written
 from tools.analyzers.registry import all_checks
@@ -203,3 +204,11 @@ def test_a_snapshot_alone_states_its_sizes_in_the_short_answer(tmp_path: Path) -
     assert found.answer[0].startswith("Live allocations peak at 16.8 MB")  # 16 * 1.048576
     assert "reserved memory at 16.8 MB" in found.answer[0]
     assert any("a snapshot of the allocator does not show what a step loses" in each for each in found.answer)
+
+
+@pytest.mark.parametrize(("on_core_ms", "said"), [(60.0, "40.0 ms [E"), (97.0, "not assessable from this data")])
+def test_records_that_localise_time_say_how_much_of_it_and_computing_is_no_loss(on_core_ms: float, said: str) -> None:
+    profile = untraced_profile(records_of([step_rows(0, [100.0] * 60, thread_cpu_ms=on_core_ms)]))
+    found = diagnosed(profile)
+    assert said in found.answer[0]
+    assert ("lies in one place (lead 1)" in found.answer[0]) is (on_core_ms < 97.0)
