@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.cases import recalled
@@ -35,11 +36,13 @@ from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.routes import Route, is_about
 from tools.knowledge.taxonomy import Optimization, optimizations
+from tools.knowledge.untrained import fitting, without_training
 from tools.run.model import Run
 from tools.views.communication.gradient_sync import exchanged_by
 from tools.views.device.kind import device_kind
 from tools.views.profile import Profile
 from tools.views.steps.modes import step_modes, steps_text
+from tools.views.training_seen import trains
 
 PLACES = ("call", "kernel", "collective", "variable", "interface", "where")  # hints that say where, inner to outer
 
@@ -152,7 +155,14 @@ class _Composer:
         return self._measure(metric, **about(ranked), **more)
 
     def _render(self, sentence: Sentence) -> str:
+        if not self.trains:
+            sentence = replace(sentence, template=without_training(sentence.template))
         return render(sentence, self.ledger)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether advice on training fits the run."""
+        return trains(self.profile)
 
     def _looks(self) -> dict[int, list[Sentence]]:
         """What deep looks showed, by the place of the first cause that they are about."""
@@ -252,7 +262,8 @@ class _Composer:
         rows = [
             (place, ranked, optimization)
             for place, ranked in enumerate(self.ranking.causes)
-            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, *of_run)
+            for known in optimizations(ranked.finding.cause, ranked.finding.mechanism, *of_run)
+            if (optimization := known if self.trains else fitting(known)) is not None
         ]
         rows.sort(key=lambda row: (-_speedup(row[1]), row[0], row[2].effort))
         first = {place: number for number, (place, _, _) in reversed(list(enumerate(rows, start=1)))}

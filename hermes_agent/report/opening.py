@@ -16,9 +16,11 @@ from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
+from tools.knowledge.untrained import without_training
 from tools.run.model import Source, SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
+from tools.views.training_seen import inference_name, trains
 
 NO_TRACE = "No trace was read: this answer rests on records of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers are not visible in them"
@@ -29,6 +31,7 @@ UNMARKED = (
     "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
     "figures of the whole recording; nothing shows that training steps look like it."
 )
+NO_TRAINING = "No training step found: the traces hold neither a backward pass nor an optimizer"
 
 
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
@@ -49,7 +52,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     of_output = _of_output(profile)
     headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
-    return [
+    said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_of_samples(profile),
         *_open_verdict(ranking),
@@ -59,6 +62,18 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *unprofiled(profile),
         *inside,
     ]
+    if trains(profile):
+        return said
+    said = [replace(each, template=without_training(each.template)) for each in said]
+    return [said[0], _untrained(profile), *said[1:]]
+
+
+def _untrained(profile: Profile) -> Sentence:
+    """That the traces hold no training step, and whether names show that it is inference."""
+    name = inference_name(profile)
+    if name:
+        return Sentence(f"{NO_TRAINING}. By names such as {{n0}} it is inference.", (), (name,))
+    return Sentence(f"{NO_TRAINING}. It is inference, an evaluation, or a part of a step.")
 
 
 def _of_output(profile: Profile) -> list[Sentence]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from tools.findings import Sentence
 from tools.knowledge.tables import table
+from tools.knowledge.untrained import without_training
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.steps.coarse import by_torch
+from tools.views.training_seen import trains
 
 EVERY_STEP = "every step"
 
@@ -81,7 +83,9 @@ OF_JAX = {
 
 
 def in_terms_of_run(profile: Profile, text: str) -> str:
-    """What to record in the words of the profiler that made the run's traces."""
+    """What to record in the words of the profiler that made the run's traces, and of what the run does."""
+    if not trains(profile):
+        text = without_training(text)
     if not any(each.format == "xplane" for each in profile.run.sources):
         return text
     for name, own in OF_JAX.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tools.findings import Sentence
 from tools.judgement.lead import Candidate, Lead, Place, candidates_of
@@ -64,7 +65,8 @@ def _parts(
             left = {rank: own_ms - _waiting_explained_ms(profile, rank, sure, found) for rank, own_ms in own.items()}
         rank = max(left, key=lambda each: left[each])
         if left[rank] >= (1.0 - EXPLAINED) * own[rank]:
-            chosen.append(_of_part(profile, part, rank, _doubtful(causes, sure, part, rank, own[rank])))
+            place = _doubtful(causes, sure, part, rank, own[rank])
+            chosen.append(_of_part(profile, part, rank, None if place is None else (place, causes[place - 1])))
     return chosen
 
 
@@ -129,17 +131,32 @@ def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
     return None if known.empty else (str(known["before"].iloc[0]), str(known["after"].iloc[0]))
 
 
-def _of_part(profile: Profile, part: str, rank: int, doubtful: int | None = None) -> Lead:
-    """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it."""
+def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, RankedCause] | None = None) -> Lead:
+    """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it, and its place."""
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
     end = "no well-supported cause accounts for it"
     if doubtful is not None:
-        end = f"cause {doubtful}, of low confidence, would account for most of it"
+        end = f"cause {doubtful[0]}, of low confidence, would account for most of it"
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."
     claim = Sentence(text, (cost, share))
     candidates, decide_by = candidates_of(profile, part, rank)
+    if doubtful is not None:
+        candidates = _with_first(doubtful[1], candidates)
     group = main_group(profile, rank) if part == "exposed_communication" else ""
     return Lead(Place(part, (rank,), "every step", group=group), cost.value, share.value, claim, candidates, decide_by)
+
+
+def _with_first(cause: RankedCause, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The cause with its confidence before the others, which are less likely and share what is left of 1."""
+    finding = cause.finding
+    confidence = round(finding.confidence, 2)
+    others = [each for each in candidates if each.cause != finding.cause]
+    rest = sum(each.likelihood for each in others) or 1.0
+    most = max((each.likelihood for each in others), default=1.0)
+    left = min(1.0, (1.0 - confidence) / rest, confidence / most)
+    why = "the checks found it, with low confidence"
+    first = Candidate(finding.cause, confidence, why, finding.mechanism)
+    return (first, *(replace(each, likelihood=round(left * each.likelihood, 2)) for each in others))
 
 
 def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:

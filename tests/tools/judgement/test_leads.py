@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
+from tools.sources.load import load_run
 from tools.views.profile import Profile
 
 STEPS = 12
@@ -108,3 +111,13 @@ def test_a_pause_too_short_for_a_collection_of_all_objects_is_none(pause_us: flo
     (lead,) = ranking(profile_of(rank)).leads
     assert lead.candidates[0].cause == first
     assert sum(each.likelihood for each in lead.candidates) <= 1.0
+
+
+def test_the_cause_that_a_lead_names_is_its_first_candidate_and_likelihoods_stay_within_one(traces: Path) -> None:
+    profile = Profile(load_run([traces / "nsys/h100_2gpu_1s.sqlite"]))
+    found = ranking(profile)
+    assert "cause 1, of low confidence" in found.leads[0].claim.template
+    likelihoods = [each.likelihood for each in found.leads[0].candidates]
+    assert found.leads[0].candidates[0].cause == found.causes[0].finding.cause == "memory_pressure"
+    assert likelihoods == sorted(likelihoods, reverse=True)
+    assert sum(likelihoods) <= 1.0 + 0.005 * len(likelihoods)
