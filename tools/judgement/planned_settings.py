@@ -14,6 +14,8 @@ from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.communication.pipeline_layers import PlannedStages, listed, possible_stages
 from tools.views.communication.gradient_sync import exchanged_by
 from tools.views.profile import Profile
+from tools.whatif.planners import recorded_experts
+from tools.whatif.planners.expert_degree import DegreePlan
 from tools.whatif.planners.gradient_buckets import DDP_BUCKET_MB, BucketPlan
 from tools.whatif.planners.record import Planned
 from tools.whatif.planners.recorded_gradients import plan_run
@@ -45,9 +47,9 @@ def _buckets(profile: Profile) -> PlannedSetting | None:
     try:
         made: Planned = profile.memo("plan:gradient-buckets", lambda: plan_run(profile))
     except InputError as error:
-        why = str(error).replace("{", "(").replace("}", ")")
         text = (
-            f"Which `bucket_cap_mb` is best cannot be planned: {why}. The planner gradient-buckets needs {FOR_BUCKETS}."
+            f"Which `bucket_cap_mb` is best cannot be planned: {_plain(error)}. The planner gradient-buckets needs "
+            f"{FOR_BUCKETS}."
         )
         return PlannedSetting("", Sentence(text))
     assert isinstance(made.plan, BucketPlan)
@@ -114,12 +116,30 @@ def _memory(_: Profile) -> PlannedSetting:
     return PlannedSetting("", Sentence(text))
 
 
-def _experts(_: Profile) -> PlannedSetting:
+def _experts(profile: Profile) -> PlannedSetting:
+    try:
+        made: Planned = profile.memo("plan:expert-degree", lambda: recorded_experts.plan_run(profile))
+    except InputError as error:
+        text = (
+            f"Into how many chunks to split the expert layer cannot be planned: {_plain(error)}. The planner "
+            "expert-degree needs the sizes and times of all-to-alls and experts (all ranks, with record_shapes=True)."
+        )
+        return PlannedSetting("", Sentence(text))
+    assert isinstance(made.plan, DegreePlan)
+    if made.plan.degree == 1:
+        return PlannedSetting(
+            "", Sentence("By simulation (planner expert-degree) the expert layer is best left whole.")
+        )
     text = (
-        "Into how many chunks to split the expert layer the planner expert-degree computes from the sizes and times of "
-        "its all-to-alls and experts (traces of all ranks with record_shapes=True, or those times as JSON)."
+        f"By simulation (planner expert-degree) {made.plan.degree} chunks of the expert layer overlap best with its "
+        "all-to-alls, for balanced routing."
     )
     return PlannedSetting("", Sentence(text))
+
+
+def _plain(error: InputError) -> str:
+    """What is wrong, as it may stand in a sentence."""
+    return str(error).replace("{", "(").replace("}", ")")
 
 
 def _gain(profile: Profile, setting: str) -> tuple[Fact, ...]:

@@ -26,7 +26,6 @@ PLANNERS = (
 )
 NOT_RECORDED = {
     "supernet": "traces do not name the subnets and their choices; give the input as JSON (--schema)",
-    "expert-degree": "give the cost of its all-to-alls and experts as JSON (--schema)",
     "expert-schedule": "traces do not name the seven tasks of a chunk; give their times as JSON (--schema)",
     "layout": "traces name neither the model's sizes nor the cluster's memory and links; give them as JSON (--schema)",
 }
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="recorded",
         metavar="RUN",
         type=Path,
-        help="take the input from this run (gradient-buckets, pipeline-memory, straggler)",
+        help="take the input from this run (gradient-buckets, pipeline-memory, expert-degree, straggler)",
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
@@ -98,6 +97,10 @@ def _of_run(name: str, run: Path) -> Planned:
             from tools.metrics.communication.pipeline_layers import planned_stages
 
             return planned_stages(Profile(load_run([run]))).made
+        case "expert-degree":
+            from tools.whatif.planners import recorded_experts
+
+            return recorded_experts.plan_run(Profile(load_run([run])))
         case _:
             raise UsageError(f"{name} cannot take its input from a run: {NOT_RECORDED[name]}")
 

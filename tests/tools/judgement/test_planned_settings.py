@@ -9,12 +9,15 @@ import pytest
 
 from tests.synthetic import RankBuilder, profile_of
 from tests.tools.analyzers.overlap.test_pipeline import chain
+from tests.tools.whatif.planners.test_recorded_experts import recorded as expert_run
 from tools.findings import Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.planned_settings import PLANNED, planned_setting
 from tools.knowledge.taxonomy import causes
 from tools.sources.load import load_run
 from tools.views.profile import Profile
+from tools.whatif.planners import recorded_experts
+from tools.whatif.planners.expert_degree import DegreePlan
 
 RECORDED = Path(__file__).parents[3] / "evals/lab/recorded"
 
@@ -89,3 +92,19 @@ def test_what_the_run_lacks_is_named_and_no_setting_given() -> None:
     assert "shows only where all ranks are traced" in found.sentence.template
     assert "record_shapes=True" in found.sentence.template
     assert planned_setting(profile_of(rank), finding("memory_bound")) is None
+
+
+def test_experts_whose_costs_are_recorded_get_their_chunks() -> None:
+    profile = expert_run()
+    found = planned_setting(profile, finding("moe_imbalance"))
+    made = recorded_experts.plan_run(profile).plan
+    assert found is not None
+    assert isinstance(made, DegreePlan)
+    assert found.setting == ""
+    assert f"{made.degree} chunks of the expert layer" in found.sentence.template
+
+
+def test_experts_of_one_size_name_what_is_missing() -> None:
+    found = planned_setting(recorded("hot_experts/experts-strong"), finding("moe_imbalance"))
+    assert found is not None
+    assert "cannot be planned: the time of the all-to-alls does not follow their size" in found.sentence.template
