@@ -207,7 +207,7 @@ class Session:
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:
         """An answer to free text, by the configured model where it passes; raises Cancelled and InputError."""
         if not question.strip():
-            raise UsageError("the question is empty; ask for example: why is it slow?")
+            raise UsageError("the question is empty; ask for example: Why is it slow?")
         calls: list[ToolCallRecord] = []
 
         def listen(event: Event) -> None:

@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from hermes_agent.cli.commands.chat import openings, search_garbage_in_short_passes
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.request import Request
@@ -17,6 +19,7 @@ from hermes_agent.tui.app import HermesChat
 BEAT_S = 0.002
 TYPED = "why is it slow"
 LIMITS_MS = (16.0, 50.0, 100.0)
+HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Blocking:
     """Gaps between two turns of the event loop over the beat, in ms, and how long the diagnosis took."""
 
     longest_ms: float
+    median_ms: float  # of the time that a key waits which is pressed at a random moment
+    p95_ms: float
     over: dict[float, int]  # limit in ms -> gaps that are longer
     diagnosis_s: float
 
@@ -45,7 +50,24 @@ async def blocking(run: Path) -> Blocking:
                 app.prompt.value = ""
             took_s = time.perf_counter() - begun
             beating.cancel()
-    return Blocking(max(gaps), {limit: sum(gap > limit for gap in gaps) for limit in LIMITS_MS}, took_s)
+    return Blocking(
+        max(gaps), *_waits_of_a_key(gaps), {limit: sum(gap > limit for gap in gaps) for limit in LIMITS_MS}, took_s
+    )
+
+
+def _waits_of_a_key(gaps_ms: list[float]) -> tuple[float, float]:
+    """Median and 95th percentile of the wait of a key pressed at any moment: one in a gap waits for the rest of it."""
+    gaps = np.maximum(np.array(gaps_ms), 0.0) + BEAT_S * 1e3
+    order = np.sort(gaps)
+    found = []
+    for share in (0.5, 0.95):
+        low, high = 0.0, float(order[-1])
+        for _ in range(HALVINGS):  # the share of moments that wait at most ``middle``
+            middle = (low + high) / 2
+            within = float(np.minimum(order, middle).sum() / order.sum())
+            low, high = (middle, high) if within < share else (low, middle)
+        found.append(high)
+    return found[0], found[1]
 
 
 async def _beat(gaps: list[float]) -> None:
@@ -62,7 +84,10 @@ def main() -> None:
     search_garbage_in_short_passes()
     found = asyncio.run(blocking(Path(sys.argv[1])))
     over = ", ".join(f"{count} over {limit:g} ms" for limit, count in found.over.items())
-    print(f"longest wait {found.longest_ms:.0f} ms ({over}); the diagnosis took {found.diagnosis_s:.1f} s")
+    typical = (
+        f"a key waits {found.median_ms:.1f} ms (median), {found.p95_ms:.1f} ms (p95), {found.longest_ms:.0f} ms at most"
+    )
+    print(f"{typical} ({over}); the diagnosis took {found.diagnosis_s:.1f} s")
 
 
 if __name__ == "__main__":

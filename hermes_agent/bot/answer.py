@@ -183,7 +183,7 @@ def _cases(diagnosis: Diagnosis) -> Links | None:
 
 def _footer(diagnosis: Diagnosis) -> Paragraph:
     meaning = " ".join(interval_meaning(diagnosis))
-    return Paragraph(f"{meaning} Ask more in this thread, for example “which rank is slow?”".strip(), small=True)
+    return Paragraph(f"{meaning} Ask more in this thread, for example “Which rank is slow?”".strip(), small=True)
 
 
 def _listed(title: str, items: Iterable[str]) -> Paragraph:

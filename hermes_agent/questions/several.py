@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
-from hermes_agent.questions.prose import blocks, unbracketed
+from hermes_agent.questions.prose import blocks, capital, unbracketed
 from hermes_agent.questions.reading.conversation import IT, Conversation, turn_of
 from hermes_agent.questions.reading.question import LIMIT
 from hermes_agent.questions.short_form import in_short, without_reading
@@ -103,7 +103,7 @@ def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | Non
         talk.add(turn_of(resolved.text, answer, ()))
         fresh = [each for each in without_reading(answer.text).split("\n\n") if each not in said]
         said.update(fresh)
-        read = "" if resolved.text == part else f" (read as “{unbracketed(resolved.text)}”)"
+        read = "" if resolved.text == part else f" (read as “{capital(unbracketed(resolved.text))}”)"
         found.append(Part(f"“{unbracketed(part)}”{read}", answer, blocks(fresh) or without_reading(answer.text)))
     return found
 

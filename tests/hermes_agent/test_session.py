@@ -252,7 +252,7 @@ def test_a_handle_of_the_diagnosis_or_of_a_kept_conversation_means_nothing_else(
 def test_a_short_question_refers_to_the_turn_before(session: Session) -> None:
     session.ask("how long is a step of rank 0?", ignore)
     answer = session.ask("and rank 1?", ignore)
-    assert answer.text.startswith("Understood as “how long is a step of rank 1?”.")
+    assert answer.text.startswith("Understood as “How long is a step of rank 1?”.")
     assert {each.arguments.get("rank") for each in answer.evidence} == {1}
     assert session.turns[-1].question == "and rank 1?"
 

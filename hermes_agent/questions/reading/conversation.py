@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.intents import Answer
+from hermes_agent.questions.prose import capital
 from hermes_agent.questions.reading.question import Question, in_english, read_question
 
 IN_CODE = re.compile(r"`([^`\n]{2,200})`")
@@ -96,7 +97,7 @@ class Conversation:
         if short == "" or self._last is None:
             return Resolved(text, lacking=NO_EARLIER if self._last is None else f"{NO_EARLIER} {self._about()}".strip())
         page = self._last.page + 1 if MORE.match(words) else 0
-        note = f"Understood as “{short}”{f', page {page + 1}' if page else ''}."
+        note = f"Understood as “{capital(short)}”{f', page {page + 1}' if page else ''}."
         return Resolved(short, page, note)
 
     def _short(self, words: str) -> str | None:
@@ -158,7 +159,7 @@ class Conversation:
         if len(known) != 1:
             return Resolved(text, lacking=NO_EARLIER)
         full = THAT_STEP.sub(f"step {known[0]}", text)
-        return Resolved(full, note=f"Understood as “{full}”.")
+        return Resolved(full, note=f"Understood as “{capital(full)}”.")
 
     def _with_name(self, text: str) -> Resolved:
         """The question as typed, "this kernel" replaced by the name that the last answer was about."""
@@ -170,7 +171,7 @@ class Conversation:
         if not name or pattern is None:
             return Resolved(text)
         full = pattern.sub(lambda _: f"`{name}`", text, count=1)
-        return Resolved(full, note=f"Understood as “{full}”.")
+        return Resolved(full, note=f"Understood as “{capital(full)}”.")
 
     def _about(self) -> str:
         return f"The last one was “{self._last.text}”." if self._last else ""

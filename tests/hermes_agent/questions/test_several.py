@@ -64,12 +64,12 @@ def test_a_half_that_is_not_understood_is_named(loader: Discussion) -> None:
 
 def test_why_after_a_rank_asks_for_the_reason_of_that_answer(loader: Discussion) -> None:
     text = answered(loader, "how long does rank 0 wait for data, and why?").text
-    assert "“why” (read as “why is rank 0 slow?”)" in text
+    assert "“why” (read as “Why is rank 0 slow?”)" in text
 
 
 def test_why_after_an_answer_that_has_no_reason_here_is_not_understood(loader: Discussion) -> None:
     text = answered(loader, "how many ranks are there, and why?").text
-    assert "“why” (read as “why is it slow?”) was not understood" in text
+    assert "“why” (read as “Why is it slow?”) was not understood" in text
 
 
 def test_a_half_that_speaks_of_the_one_before_leaves_the_sentence_whole(loader: Discussion) -> None:

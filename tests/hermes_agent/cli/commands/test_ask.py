@@ -72,7 +72,7 @@ def test_lines_of_standard_input_are_one_conversation(
     assert execute(ask, DEMO, "-") == 0
     printed = capsys.readouterr().out
     assert "> how long is a step of rank 0?" in printed
-    assert "Understood as “how long is a step of rank 1?”." in printed
+    assert "Understood as “How long is a step of rank 1?”." in printed
 
 
 def test_json_of_several_questions_holds_all_answers(
