@@ -301,7 +301,7 @@ OF_NO_FIGURE = {
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
-    "sampled_devices", "last_call", "save_interval",
+    "sampled_devices", "last_call", "save_interval", "save_cost",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -377,6 +377,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "whole_run": throughput.whole_run,
         "checkpoints": checkpoints.saved_states,
         "save_interval": checkpoints.interval_range,
+        "save_cost": checkpoints.save_cost,
         "hosts": setup.hosts,
         "optimizer": setup.optimizer,
         "host_use": setup.host_use,

@@ -48,6 +48,12 @@ def interval_range(discussion: Discussion, _: Question) -> str:
     return _interval_open(discussion) if rank is None else discussion.say(wording("interval_range"), rank=rank)
 
 
+def save_cost(discussion: Discussion, _: Question) -> str | None:
+    """How much longer a step with a save takes, where saves show as periodic stalls; else None."""
+    rank = _saving_rank(discussion)
+    return None if rank is None else discussion.say(wording("save_cost"), rank=rank)
+
+
 def _saving_rank(discussion: Discussion) -> int | None:
     """The rank that loses most to periodic stalls that were found to be saves; None without such."""
     profile = discussion.profile()

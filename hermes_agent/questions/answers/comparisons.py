@@ -47,6 +47,8 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
     else:
         return None
     rank = question.ranks[0] if between == "steps" and len(question.ranks) == 1 else None
+    if not discussion.profile().traced and (tabled := _of_topic(discussion, question, between[:-1], (a, b), rank)):
+        return tabled
     by = next((name for name, pattern in BY.items() if re.search(pattern, question.words)), "part")
     given = {"between": between, "a": a, "b": b, "rank": rank, "by": by, "limit": LISTED}
     found = called(discussion, "compare", question.page, **given)

@@ -150,19 +150,22 @@ def not_known(words: Sequence[str]) -> str:
 
 
 def unknown_topic(discussion: Discussion, question: Question) -> Topic | None:
-    """The kernels or operators whose name holds a word of the question that is in none of the texts; None without."""
+    """The kernels, operators or Python frames whose name holds a word that is in none of the texts; None without."""
     profile = discussion.profile()
     if not profile.traced:
         return None
     rank = question.ranks[0] if question.ranks else profile.ranks[0].rank.rank
     if rank not in discussion.ranks:
         return None
-    device = profile.rank(rank).rank.has_device
-    view, rows = profile.rank(rank), kind_rows(profile, rank, "kernel" if device else "operator")
-    names = {str(view.categories[code]).casefold() for code in set(view.codes[rows].tolist())}
-    words = (each for word in strange_words(question) for each in (word, word.removesuffix("s")))
-    found = next((word for word in words if any(word in name for name in names)), None)
-    return None if found is None else named_by(found, device)
+    view = profile.rank(rank)
+    words = [each for word in strange_words(question) for each in (word, word.removesuffix("s"))]
+    for kind in ("kernel" if view.rank.has_device else "operator", "python") if words else ():
+        names = {
+            str(view.categories[code]).casefold() for code in set(view.codes[kind_rows(profile, rank, kind)].tolist())
+        }
+        if found := next((word for word in words if any(word in name for name in names)), None):
+            return named_by(found, kind)
+    return None
 
 
 def strange_words(question: Question) -> list[str]:

@@ -56,7 +56,8 @@ def _of_rank(flight: FlightRecords, call: pd.Series[Any]) -> str:
     unended = int((own["state"] < CallState.COMPLETED).sum())
     group = flight.groups[int(call["group"])]
     named = f"{group.description} {group.name}".strip()
-    called = f"Rank {call['rank']} last called {quoted(str(call['operation']))}"
+    size = f" with {int(call['elements'])} elements of {quoted(str(call['types']))}" if call["elements"] > 0 else ""
+    called = f"Rank {call['rank']} last called {quoted(str(call['operation']))}{size}"
     where = f"(sequence number {quoted(str(call['sequence']))} of group {quoted(named)}) at {_time(call)}."
     ended = f"Of its {counted(len(own), 'recorded call')} {unended} had not ended when it wrote the dump."
     return paragraph([f"{called} {where}", ended if unended else "All its recorded calls had ended."])

@@ -24,6 +24,8 @@ WORKLOADS = {
     "data_parallel": r"\b(dp|data parallel\w*)\b|\b(more|\d+) (gpus?|ranks?|nodes?)\b",
     "precision": r"\b(precision|bf16|fp16|fp8|tf32)\b",
 }
+IS_ON = re.compile(r"^(is|are|was|were)\b.*\b(on|off|enabled|disabled|active|set)$")
+LEAST_WORD, MOST_SETTINGS = 5, 500  # letters of a word that names a setting; rows looked through
 VERSION = re.compile(r"\bversions?\b")
 VERSIONED = ("python", "torch")  # settings of the monitor that are versions by themselves
 NO_LIBRARY = ("schemaVersion",)
@@ -32,10 +34,15 @@ OPTIMIZER = "Optimizer.step#"
 LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
 
 
-def settings(discussion: Discussion, question: Question) -> str:
-    """Recorded environment variables and settings of the libraries that the question names, else of all."""
+def settings(discussion: Discussion, question: Question) -> str | None:
+    """Recorded environment variables and settings of the libraries that the question names, else of all.
+
+    Of "is X on?" those whose name shares a word with the question; None where none does.
+    """
     words = ["TORCH" if word == "PYTORCH" else word for word in question.words.upper().split()]
     asked = [name for name in LIBRARIES if any(word.startswith(name) for word in words)]
+    if IS_ON.search(question.words):
+        return _switches(discussion, question)
     of_versions = VERSION.search(question.words) is not None
     rank = question.ranks[0] if question.ranks else None
     if not discussion.profile().traced:
@@ -57,6 +64,21 @@ def settings(discussion: Discussion, question: Question) -> str:
         parts.append(blocks([f"Recorded {name or ''} settings:".replace("  ", " "),
                              row_table(("rank", "from", "setting", "value"), cells)]))  # fmt: skip
     return blocks([*parts, paragraph(notes)])
+
+
+def _switches(discussion: Discussion, question: Question) -> str | None:
+    """The recorded settings whose name shares a word with the question; None where none does."""
+    rank = question.ranks[0] if question.ranks else None
+    named = {word for word in question.words.split() if len(word) >= LEAST_WORD and word.upper() not in LIBRARIES}
+    found = called(discussion, "environment", rank=rank, limit=MOST_SETTINGS)
+    rows = [
+        row
+        for row in found.rows
+        if isinstance(row, SettingRow) and named & set(row.name.casefold().replace(".", "_").split("_"))
+    ]
+    cells = [[row.id, row.origin, quoted(row.name), str(row.value)] for row in rows[:LISTED]]
+    lead = "Recorded settings of that name:"
+    return blocks([lead, row_table(("rank", "from", "setting", "value"), cells)]) if cells else None
 
 
 def _no_version(discussion: Discussion, library: str | None, rank: int | None) -> str:

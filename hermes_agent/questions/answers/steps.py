@@ -25,7 +25,8 @@ RECORDED_PARTS = ("data_wait", "waiting", "gc")
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
 DEVICE_PARTS = ("compute", "exposed_communication")
 RECORDED_LISTED = 5
-FASTEST = re.compile(r"\b(fastest|shortest|quickest)\b")
+FASTEST = re.compile(r"\b(fastest|shortest|quickest|min(imum|imal)?)\b")
+SLOWEST = re.compile(r"\b(slowest|longest|max(imum|imal)?)\b")
 WHAT_SLOW = re.compile(r"^what (is|was|are) (so )?slow\b")
 UNPROFILED = re.compile(r"\b(without|w o|no|outside of) (a |the |any )?profil\w*|\bunprofiled\b")
 MOST_ROWS = 500  # of one page of a tool
@@ -87,10 +88,11 @@ def which_step(discussion: Discussion, question: Question) -> str:
     traced = "traced step" if recorded else "step"
     spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
     lead = "" if len(spikes) else f"No {traced} stands out."
+    fastest, slowest = int(series.numbers[series.ms.argmin()]), int(series.numbers[series.ms.argmax()])
     if FASTEST.search(question.words):
-        fastest = int(series.numbers[series.ms.argmin()])
-        return _one_step(discussion, fastest, f"the fastest {'traced one' if recorded else 'one'}")
-    slowest = int(series.numbers[series.ms.argmax()])
+        shortest = _one_step(discussion, fastest, f"the fastest {'traced one' if recorded else 'one'}")
+        longest = _one_step(discussion, slowest, f"the slowest {'traced one' if recorded else 'one'}")
+        return blocks([shortest, longest if SLOWEST.search(question.words) else ""])
     found = [check for check in discussion.diagnosis.checks if check.status == "found"]
     coarse = [sentence for check in found if check.analyzer in COARSE_CHECKS for sentence in check.text]
     return blocks(

@@ -22,7 +22,8 @@ Over = Literal["", "rank", "step"]
 # Questions for a cause, a change, a comparison or a name are answered otherwise.
 NO_FIGURE = re.compile(
     r"\b(why|should|could|would|might|may|can|fix\w*|improv\w*|(?<!all )reduce(?! scatter)|avoid|faster|slower|better"
-    r"|worse|suppose|if|bottlenecks?|problems?|issues?|enough|too|normal|compar\w*|vs|versus|against|difference|differs?|overlap\w*"
+    r"|worse|suppose|if|bottlenecks?|problems?|issues?|enough|too|normal|compar\w*|vs|versus|against|difference|differs?"
+    r"|(?<!not )(?<!non )overlap\w*"
     r"|between|will|bring|gaps?|timeline|mean by|chang\w*|longer than|over \d\w*|workers?|epochs?|training|recommend\w*"
     r"|(which|what) (line|code|python|function|call)\w*|at \d+|queue|left|utili[sz]ation|mfu)\b"
     r"|^(is|are|was|were|do|does|did|has|have|am)\b"
@@ -203,11 +204,11 @@ def of_events(
 SINGLE = {"each": "mean", "longest": "max", "shortest": "min", "median": "median", "p95": "p95", "p99": "p99"}
 
 
-def named_by(fragment: str, device: bool) -> Topic:
-    """The topic of the kernels, on a CPU the operators, whose name holds a word of the question."""
-    kind = "kernel" if device else "operator"
+def named_by(fragment: str, kind: str) -> Topic:
+    """The topic of the kernels, operators or Python frames whose name holds a word of the question."""
+    title = {"python": "Python frame"}.get(kind, kind)
     return replace(
-        of_events(f"{kind}s whose name holds {quoted(fragment)}", kind, (fragment,)), shown=re.escape(fragment)
+        of_events(f"{title}s whose name holds {quoted(fragment)}", kind, (fragment,)), shown=re.escape(fragment)
     )
 
 

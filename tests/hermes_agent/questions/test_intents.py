@@ -183,6 +183,7 @@ ASKED = {
 
 OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are answered by
     "hang": ["which rank is guilty?", "who caused the hang?", "my job is stuck, which rank is it"],
+    "save_cost": ["how much longer does a step with a checkpoint take?", "how much slower are steps that save"],
     "rhythm": ["how often does the long step come and how long is it?", "how often do slow steps occur?"],
     "last_call": ["when did rank 3 last make progress", "which was the last collective of rank 3"],
     "slower_since": ["since which step is it slower?", "when did it become slower"],

@@ -275,6 +275,8 @@ def test_the_fastest_step_is_not_the_slowest_one() -> None:
     spiky = discussed.spiky()
     assert "Step 7 is" not in ask(spiky, "which step is the fastest?").text
     assert "Step 7 is the slowest" in ask(spiky, "which step is the slowest?").text
+    both = ask(spiky, "step time min and max").text
+    assert [words in both for words in ("is the fastest", "Step 7 is the slowest")] == [True, True]
 
 
 def test_idle_time_is_said_as_share_and_in_ms() -> None:

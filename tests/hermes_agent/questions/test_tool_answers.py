@@ -11,6 +11,7 @@ from hermes_agent.questions.material import never
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import unsupported
 from tests.synthetic import RankBuilder, profile_of
+from tools.run.events import EventKind
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +124,31 @@ def test_calls_of_an_answer_are_reported(mixed: Discussion) -> None:
     calls = [event.call for event in events if isinstance(event, ToolCalled)]
     assert [(call.name, call.by) for call in calls] == [("phases", "template"), ("find_events", "template")]
     assert all(call.handle in mixed.results.texts for call in calls)
+
+
+def test_a_switch_is_answered_by_the_recorded_setting_of_that_name_and_by_no_other() -> None:
+    rank = RankBuilder(0, deterministic="True", cudnn_benchmark="False")
+    for step in range(3):
+        rank.kernel("sgemm", step * 1_000.0 + 20, 900, call_us=step * 1_000.0 + 10)
+        rank.step(step, step * 1_000.0, step * 1_000.0 + 1_000)
+    discussion = discussed.discuss(profile_of(rank))
+    answer = reply(discussion, "is deterministic mode on?")
+    assert answer.intent == "settings"
+    assert "| `deterministic` | `True` |" in answer.text
+    assert "benchmark" not in answer.text
+    assert reply(discussion, "is the flux capacitor on?").intent != "settings"
+
+
+def test_python_frames_are_found_by_a_part_of_their_name() -> None:
+    """Two frames of 3 ms in each step of 10 ms, one inside the other: 3 ms in which one of them runs."""
+    rank = RankBuilder(0)
+    for step in range(3):
+        start_us = step * 10_000.0
+        rank.event(EventKind.PYTHON, "sklearn/metrics.py(3): score", start_us + 100, 3_000)
+        rank.event(EventKind.PYTHON, "sklearn/base.py(9): inner", start_us + 200, 2_000)
+        rank.kernel("sgemm", start_us + 4_000, 5_000, call_us=start_us + 3_900)
+        rank.step(step, start_us, start_us + 10_000.0)
+    discussion = discussed.discuss(profile_of(rank))
+    answer = reply(discussion, "how long does sklearn take per step?")
+    assert answer.text.startswith("Python frames whose name holds `sklearn`: 3.00 ms")
+    assert unsupported(answer.text, discussion) == []

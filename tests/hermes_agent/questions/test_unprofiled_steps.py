@@ -113,6 +113,16 @@ def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_on
     assert unsupported(answer.text, discussion) == []
 
 
+def test_a_step_with_a_save_is_longer_by_the_length_of_the_save() -> None:
+    discussion = _saving()
+    answer = reply(discussion, "how much longer does a step with a checkpoint take than one without")
+    found = {each.metric: each.value for each in answer.evidence}
+    assert answer.intent == "save_cost"
+    assert found["stall_excess_ms"] == pytest.approx(150.0)
+    assert found["stall_cost_ms"] == pytest.approx(150.0 * 6 / 54)
+    assert unsupported(answer.text, discussion) == []
+
+
 def test_an_interval_of_saves_is_given_by_what_it_costs_of_the_mean_step() -> None:
     """A save of 150 ms costs N steps of 50 ms at most 5 % from 57 on: 150 <= 0.05 (57 x 50 + 150); 1 % from 297 on."""
     discussion = _saving()

@@ -50,3 +50,15 @@ def test_communication_of_one_rank_leaves_the_others_out(tabled: Discussion) -> 
 
 def test_why_communication_is_long_is_not_answered_by_its_time(tabled: Discussion) -> None:
     assert reply(tabled, "why is communication time so long?").intent != "recorded"
+
+
+def test_communication_that_is_not_overlapped_is_answered_by_rank_from_the_tables(tabled: Discussion) -> None:
+    text = reply(tabled, "which rank has the most communication that is not overlapped").text
+    assert text.startswith("Exposed communication on rank 0: 4.00 ms")
+
+
+def test_two_ranks_of_tables_are_compared_by_what_is_asked(tabled: Discussion) -> None:
+    answer = reply(tabled, "how much free time has rank 1 compared to rank 0")
+    found = {each.arguments["rank"]: each.value for each in answer.evidence if each.metric == "account_ms"}
+    assert found == pytest.approx({0: 1.0, 1: 1.0})
+    assert unsupported(answer.text, tabled) == []

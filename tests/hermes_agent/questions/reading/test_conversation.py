@@ -39,7 +39,7 @@ def test_a_short_question_is_completed_from_the_last_one(before: str, short: str
     resolved = after(before).resolve(short)
     assert resolved.text == full
     assert resolved.lacking == ""
-    assert full in resolved.note
+    assert f"{full[:1].upper()}{full[1:]}" in resolved.note
 
 
 @pytest.mark.parametrize(
