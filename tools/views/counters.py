@@ -112,16 +112,22 @@ class CounterView:
 
     def rises(self, counter: str) -> pd.DataFrame:
         """What a total rose by between its first and last reading, by part: columns file, host, device, part, first,
-        rise, readings, line. A total that falls was reset: what it shows afterwards is counted."""
-        samples = self.records.samples
+        rise, readings, line, and the seconds between them, NaN where times are not known. A total that falls was
+        reset: what it shows afterwards is counted. The file is that of the first reading, the line of the last."""
+        samples, follows = self.records.samples, self.records.follows
         own = samples[(samples["counter"] == counter).to_numpy(dtype=bool)]
+        own = own.assign(later=own["file"].isin(list(follows)), source=own["file"], file=own["file"].replace(follows))
         rows = []
         for (file, host, device, part), table in own.groupby([*PLACE, "part"], sort=True):
+            table = table.sort_values("later", kind="stable")
             values = table["value"].to_numpy(dtype=np.float64)
             steps = np.diff(values)
             rise = float(np.where(steps < 0, values[1:], steps).sum())
-            rows.append((file, host, device, part, values[0], rise, len(values), int(table["line"].iloc[-1])))
-        return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line"])
+            times = table["time_unix_ns"].to_numpy(dtype=np.float64)
+            passed_s = self.records.seconds_after.get(int(table["source"].iloc[-1]), (times[-1] - times[0]) / NS_PER_S)
+            last = int(table["line"].iloc[-1])
+            rows.append((file, host, device, part, values[0], rise, len(values), last, passed_s))
+        return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line", "passed_s"])
 
 
 def _add_total(values: pd.DataFrame) -> None:

@@ -12,7 +12,8 @@ from tools.views.profile import Profile
 NO_COST = "what it costs cannot be read from counters of the network"
 TWICE = (
     "the same counters twice into one file, a minute apart, while the training runs "
-    "(`rdma statistic >> counters.txt`, `ethtool -S INTERFACE >> counters.txt`, `nstat -az >> counters.txt`)"
+    "(`rdma statistic >> counters.txt`, `ethtool -S INTERFACE >> counters.txt`, `nstat -az >> counters.txt`), or once "
+    "each into two files named `before` and `after`"
 )
 ONCE = "the counters were read once: they count since the machine was started, not while the training ran"
 ADAPTER = ("rdma_retransmissions", "rdma_timeouts", "rdma_out_of_sequence")
@@ -46,6 +47,7 @@ def network(profile: Profile) -> Check | Finding | None:
     risen = [counter for counter in ADAPTER if counter in read_twice and read_twice[counter].value >= fewest]
     notes = [say(NOTED[each], fact) for each, fact in read_twice.items() if each in NOTED and fact.value >= fewest]
     notes += _tcp(profile, again)
+    notes += _rates(profile, [each for each in read_twice if read_twice[each].value >= fewest])
     if risen:
         return found(_retransmission(profile, read_twice[risen[0]], notes))
     if notes:
@@ -65,6 +67,15 @@ def _again(profile: Profile) -> Fact | None:
     """The share of TCP segments that were sent again while the counters were read."""
     facts = (measured(profile, "tcp_sent_again_pct", of=of) for of in ("rise", "rate"))
     return next((fact for fact in facts if fact is not None), None)
+
+
+MOST_RATES = 2
+
+
+def _rates(profile: Profile, risen: list[str]) -> list[Sentence]:
+    """How fast the first counters rose, where the times of their readings are known."""
+    rates = (measured(profile, "counted_per_s", counter=counter) for counter in risen)
+    return [say("That is {0}.", rate) for rate in list(filter(None, rates))[:MOST_RATES]]
 
 
 def _tcp(profile: Profile, again: Fact | None) -> list[Sentence]:

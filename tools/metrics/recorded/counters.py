@@ -202,6 +202,19 @@ def counted_rise(profile: Profile, counter: str) -> Measurement:
     return _of_rows(view, float(rows["rise"].sum()), rows, counter)
 
 
+@metric("/s", "{counter} per second between the readings", "How fast does a counter rise while the training runs?")
+def counted_per_s(profile: Profile, counter: str) -> Measurement:
+    """The rise of a total over the time between its first and last reading, summed over interfaces, adapters and
+    devices; UsageError where the times of the readings are not known."""
+    view = counters(profile)
+    choice("counter", counter, [name for name, each in COUNTERS.items() if each.kind == "total"])
+    rows = view.rises(counter)
+    rows = rows[(rows["readings"] > 1) & (rows["passed_s"] > 0.0)]
+    if rows.empty:
+        raise UsageError(f"{COUNTERS[counter].label} were not read twice at known times")
+    return _of_rows(view, float((rows["rise"] / rows["passed_s"]).sum()), rows, counter)
+
+
 @metric("events", "{counter} since the start of the counters", "What has a counter reached?")
 def counted_total(profile: Profile, counter: str) -> Measurement:
     """The first reading of a total, summed over interfaces, adapters and devices."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -152,10 +152,16 @@ class CounterSource:
 
 @dataclass(frozen=True, eq=False)
 class CounterRecords:
-    """All samples of a run: ``samples`` with ``SAMPLE_COLUMNS``, in the order in which they were written."""
+    """All samples of a run: ``samples`` with ``SAMPLE_COLUMNS``, in the order in which they were written.
+
+    ``follows``: a file with a later reading of the same totals, by its place, and that with the earlier one;
+    ``seconds_after`` holds the time between them where it is known.
+    """
 
     samples: pd.DataFrame
     sources: tuple[CounterSource, ...] = ()
+    follows: Mapping[int, int] = field(default_factory=dict)
+    seconds_after: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -198,10 +204,16 @@ def joined_counters(*records: CounterRecords | None) -> CounterRecords | None:
     if len(known) < 2:
         return known[0] if known else None
     tables, before = [], 0
+    follows: dict[int, int] = {}
+    seconds: dict[int, float] = {}
     for each in known:
         tables.append(each.samples.assign(file=each.samples["file"] + before))
+        follows |= {later + before: earlier + before for later, earlier in each.follows.items()}
+        seconds |= {later + before: passed for later, passed in each.seconds_after.items()}
         before += len(each.sources)
     return CounterRecords(
         samples=pd.concat(tables, ignore_index=True).astype(SAMPLE_COLUMNS),
         sources=tuple(source for each in known for source in each.sources),
+        follows=follows,
+        seconds_after=seconds,
     )

@@ -22,6 +22,7 @@ NAMES = re.compile(
 def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     """The samples of all files; one without any is listed as excluded."""
     from tools.run.model import Source, SourceStatus
+    from tools.run.recorded.reading_order import in_order
     from tools.sources.utilisation.reader import read_counters
 
     records: CounterRecords | None = None
@@ -42,6 +43,9 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
         size = path.stat().st_size
         sources.append(Source(path, COUNTER_FORMAT, (), status, note, bytes=size, events=len(read.records.samples)))
         records = joined_counters(records, read.records)
+    if records is not None:
+        records, said = in_order(records)
+        notes += said
     return Contribution(counters=records, sources=tuple(sources), notes=tuple(notes))
 
 
