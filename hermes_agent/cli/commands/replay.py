@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.cli.arguments import input_bytes, writable
 from hermes_agent.cli.gantt import add_gantt_arguments, check_gantt_files, write_gantt
 from hermes_agent.cli.terminal import note, print_json
-from tools.errors import ExitCode, UsageError
+from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from tools.whatif.graph_json import GraphInput
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tools.whatif.timeline import Timeline
 
 SCHEMA = "hermes-dx/replay/1"
+CHAKRA = ".et"
 LARGEST_INPUT_BYTES = 512 << 20
 SHOWN_PATH = 200  # operators of the longest path in the JSON answer: the longest ones, in order of time
 SHOWN_RESOURCES = 5
@@ -27,7 +28,11 @@ LONGEST_NAME = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``replay``."""
     parser.add_argument(
-        "input", nargs="?", type=Path, metavar="GRAPH.json", help="a graph (see --schema), or a run's folder"
+        "input",
+        nargs="?",
+        type=Path,
+        metavar="GRAPH.json",
+        help="a graph (see --schema), a Chakra execution trace (.et), or a run's folder",
     )
     parser.add_argument(
         "--scale",
@@ -46,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the replay; raises UsageError for a wrong graph and InputError for a file that cannot be read."""
-    from tools.whatif.graph_json import GraphInput, graph_json, read_graph
+    from tools.whatif.graph_json import GraphInput, graph_json
     from tools.whatif.graph_replay import replay_graph
 
     if args.schema:
@@ -69,10 +74,7 @@ def run(args: argparse.Namespace) -> int:
         profile = Profile(load_run([args.input]))
         given = graph_json(profile, graph_of(profile))
     else:
-        try:
-            given = read_graph(input_bytes(args.input, LARGEST_INPUT_BYTES))
-        except UsageError as error:
-            raise UsageError(f"{args.input}: {error}") from None
+        given = _read(args.input)
     if args.graph is not None:
         write_report(args.graph, f"{given.model_dump_json()}\n".encode(), Request((args.input,)))
         note(f"wrote {len(given.nodes)} nodes and {len(given.edges)} edges to {args.graph}")
@@ -84,6 +86,25 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(_text(before, after))
     return ExitCode.OK
+
+
+def _read(path: Path) -> GraphInput:
+    """The graph of a file."""
+    from tools.whatif.chakra import read_chakra
+    from tools.whatif.graph_json import read_graph
+
+    content = input_bytes(path, LARGEST_INPUT_BYTES)
+    try:
+        if path.suffix != CHAKRA:
+            return read_graph(content)
+        found = read_chakra(content)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if found.dropped:
+        note(f"dependencies on nodes that the trace does not hold are left out: {found.dropped}")
+    return found.graph
 
 
 def _timeline(given: GraphInput, before: GraphReplay, after: GraphReplay | None) -> Timeline:
