@@ -95,6 +95,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
         said += [finding.claim for finding in network.findings]
         symptom = network.status == "found" and not network.findings
         said += network.support if symptom or not profile.measured else []
+    repeated = check_of(profile, "communication.library_warnings")
+    said += [] if repeated is None else repeated.support
     warned = check_of(profile, "step_time.output")
     return said + list(() if warned is None else _seen(warned) if profile.measured else warned.support)
 

@@ -55,6 +55,7 @@ from tools.metrics.recorded import (
     memory_snapshots,
     operations,
     own_time,
+    repeated_lines,
     samples,
     saves,
     series,
@@ -131,8 +132,7 @@ MODULES = (
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
     *(ascend, collective_calls, collector, job_log, job_tables, level_change, logged_saves, operations, own_time),
-    *(samples, saves),
-    series,
+    *(repeated_lines, samples, saves, series),
 )
 
 

@@ -10,6 +10,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.job_log import job_log
+from tools.metrics.recorded.repeated_lines import nccl_warning
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, NcclFacts
 from tools.views.profile import Profile
@@ -162,6 +163,28 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
         mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
         said.append(say("In nccl-tests it reaches {0} on average over the sizes, {1} at most.", mean, best))
     return said
+
+
+@check(
+    *("communication.library_warnings", "Warnings of NCCL", "Does NCCL warn of something, and how often?"),
+    from_records="output",
+)
+def library_warnings(profile: Profile) -> Check | None:
+    """NCCL's warnings, each once with how many lines hold it, and how many an hour where these state times."""
+    log = profile.run.job_log
+    if log is None or not log.nccl.warnings:
+        return None
+    kinds = len(log.nccl.warnings)
+    said = [_repeated(profile, log, place) for place in range(1, min(kinds, SHOWN_REASONS) + 1)]
+    more = [say(f"And {kinds - SHOWN_REASONS} other warnings.")] if kinds > SHOWN_REASONS else []
+    return symptom(*said, *more)
+
+
+def _repeated(profile: Profile, log: JobLog, place: int) -> Sentence:
+    count, rate = (measured(profile, f"nccl_warning{name}", place=place) for name in ("_lines", "s_per_h"))
+    often = "" if rate is None else ", {1}"
+    facts = [each for each in (count, rate) if each is not None]
+    return say(f"NCCL warns in {{0}}{often}: {{n0}}.", *facts, names=(nccl_warning(log, place).text,))
 
 
 @check(

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from tools.analyzers.support.answers import say, symptom
+from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Sentence
 from tools.knowledge.tables import table
@@ -60,7 +61,9 @@ def _of_device(profile: Profile, log: JobLog, each: ReportedError) -> Sentence:
     count = measure(profile, "reported_error_lines", code=each.code, place=each.place)
     says, whose = _known(each.code)
     text = f"The driver reports {{n0}} of the device at PCI {{n1}} in {{0}}{_after(log, each)}"
-    return say(f"{text}{says}.{whose}", count, names=(each.code, each.place))
+    rate = measured(profile, "reported_errors_per_h", code=each.code, place=each.place)
+    often, facts = ("", (count,)) if rate is None else (", {1}", (count, rate))
+    return say(f"{text}{often}{says}.{whose}", *facts, names=(each.code, each.place))
 
 
 def _known(code: str) -> tuple[str, str]:

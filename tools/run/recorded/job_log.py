@@ -78,6 +78,36 @@ class Communicator:
 
 
 @dataclass(frozen=True)
+class RepeatedLine:
+    """Lines that differ in numbers and addresses alone, and how often; the text is that of the first.
+
+    ``stamped`` of them state a time, the first and the last one ``span_s`` apart on the log's clock.
+    """
+
+    text: str
+    count: int
+    first_line: int
+    last_line: int
+    file: int = 0
+    stamped: int = 0
+    begin_s: float = 0.0
+    end_s: float = 0.0
+
+    @property
+    def span_s(self) -> float:
+        """The time from the first to the last line that states one."""
+        return self.end_s - self.begin_s
+
+    def again(self, line: int, at_s: float | None) -> RepeatedLine:
+        """The same with one more line; a time before the last one is of a clock that was set back, and is left out."""
+        known = replace(self, count=self.count + 1, last_line=line)
+        if at_s is None or (self.stamped and at_s < self.end_s):
+            return known
+        begin_s = self.begin_s if self.stamped else at_s
+        return replace(known, stamped=self.stamped + 1, begin_s=begin_s, end_s=at_s)
+
+
+@dataclass(frozen=True)
 class NcclFacts:
     """The facts of NCCL's own output about the whole job."""
 
@@ -91,6 +121,7 @@ class NcclFacts:
     hosts: tuple[str, ...] = ()
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()
+    warnings: tuple[RepeatedLine, ...] = ()  # NCCL WARN, by text without its numbers
     unjoined: Communicator | None = None  # connections whose communicator the output does not name, as an excerpt
 
     @property
@@ -139,6 +170,7 @@ class ReportedError:
     first_line: int
     last_line: int
     file: int = 0
+    times: RepeatedLine | None = None  # when, as far as the lines state it
 
 
 @dataclass(frozen=True, eq=False)

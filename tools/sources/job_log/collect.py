@@ -10,7 +10,7 @@ from tools.sources.job_log.bars import Bars, bar_point
 from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
-from tools.sources.job_log.nccl import NcclReader
+from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, Stamp, parse_line, stamp_within
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.step_figures import StepLine
@@ -58,6 +58,17 @@ class StreamRows:
     step: int = -1  # of the last step line
 
 
+REPORTS = ("Xid", "EI00", "EJ00")
+
+
+def _seconds(line: Line, *words: str) -> float | None:
+    """When a line with one of the words was written, on the log's clock; None where it does not say so."""
+    if not any(word in line.text for word in words):
+        return None
+    stamp = line.stamp or stamp_within(line.text)
+    return None if stamp is None else stamp.seconds
+
+
 class Collector:
     """What the lines of one file hold."""
 
@@ -89,7 +100,7 @@ class Collector:
             return
         if line.rank is not None and len(self.ranks) < MOST_RANKS:
             self.ranks.add(line.rank)
-        text = self.nccl.take(line.number, line.text) if "NCCL" in line.text else line.text
+        text = self.nccl.take(line.number, line.text, _seconds(line, WARNS)) if "NCCL" in line.text else line.text
         text = text[:LONGEST_TEXT]
         if self._test is not None:
             self._tested(line.number, text)
@@ -154,7 +165,7 @@ class Collector:
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
         else:
-            self.messages.take(line.number, text)
+            self.messages.take(line.number, text, _seconds(line, *REPORTS))
 
     def _opens_table(self, line: Line, text: str) -> bool:
         if "out-of-place" in text:

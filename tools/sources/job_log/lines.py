@@ -23,6 +23,7 @@ WORDS = (
     *(
         b"GPU Direct",
         b"NET plugin",
+        b"NCCL WARN",
         b"No device found",
         b"libibverbs",
         b"NET/OFI",

@@ -88,8 +88,8 @@ class Messages:
     def __post_init__(self) -> None:
         self.errors = ReportedErrors(self.file)
 
-    def take(self, line: int, text: str) -> None:
-        """Read a line that may hold one of them."""
+    def take(self, line: int, text: str, at_s: float | None = None) -> None:
+        """Read a line that may hold one of them, written at ``at_s`` of the log's clock."""
         if "atchdog" in text and (found := TIMEOUT.search(text)):
             self._timed_out(line, text, found)
         elif "last enqueued" in text and (found := STATUS.search(text)):
@@ -104,7 +104,7 @@ class Messages:
         elif "heckpoint" in text and (found := SAVE.search(text)):
             if len(self.saves) < MOST_SAVES:
                 self.saves.append(Cited(found[0], line, self.file))
-        elif not self.errors.take(line, text):
+        elif not self.errors.take(line, text, at_s):
             self._warned(line, text)
 
     def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:

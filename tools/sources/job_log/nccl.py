@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tools.run.recorded.job_log import Cited, Communicator, NcclFacts
+from tools.run.recorded.job_log import Cited, Communicator, NcclFacts, RepeatedLine
 
 # host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
 # write into one line, so it can begin anywhere.
@@ -15,6 +15,9 @@ HEAD = re.compile(
     r"NCCL (INFO|WARN|TRACE|VERSION) ?"
 )
 NEXT = " NCCL "
+WARNS = "NCCL WARN"
+NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F:.]*")
+LONGEST_WARNING = 160  # characters
 LONGEST_MESSAGE = 1000  # characters; NCCL's own are shorter
 VERSION = re.compile(r"NCCL version (\S{1,60})")
 INIT = re.compile(
@@ -74,9 +77,13 @@ class NcclReader:
         self._pending: dict[Process, _Connections] = {}
         self._last: dict[Process, str] = {}
         self._hosts: dict[str, None] = {}
+        self._warnings: dict[str, RepeatedLine] = {}
 
-    def take(self, number: int, text: str) -> str:
-        """Read the messages in a line, and return what stands before them: another process's output may."""
+    def take(self, number: int, text: str, at_s: float | None = None) -> str:
+        """Read the messages in a line, and return what stands before them: another process's output may. ``at_s`` is
+        when the line was written, on the log's clock."""
+        if WARNS in text:
+            self._warned(number, text.partition(WARNS)[2], at_s)
         if self.version is None and (version := VERSION.search(text)):
             self.version = Cited(version[1], number, self.file)
         head = HEAD.match(text)
@@ -94,6 +101,14 @@ class NcclReader:
             return text
         cut = len(head_host) if (head_host := self._host(found[0][1], found[0].start() == 0)) else 0
         return text[: found[0].start() + len(found[0][1]) - cut]
+
+    def _warned(self, number: int, message: str, at_s: float | None) -> None:
+        text = message[:LONGEST_WARNING].strip()
+        key = NUMBERS.sub("#", text)
+        if (known := self._warnings.get(key)) is not None:
+            self._warnings[key] = known.again(number, at_s)
+        elif text and len(self._warnings) < MOST_NAMES:
+            self._warnings[key] = RepeatedLine(text, 0, number, number, self.file).again(number, at_s)
 
     def _host(self, name: str, at_start: bool) -> str:
         """The host's name; of one that other output runs into, a name seen before that it ends with."""
@@ -189,6 +204,7 @@ class NcclReader:
             gpu_direct_off=tuple(self._direct["Disabled"].values()),
             gpu_direct_on=tuple(self._direct["Enabled"].values()),
             fallbacks=tuple(self._fallbacks.values()),
+            warnings=tuple(self._warnings.values()),
             hosts=tuple(self._hosts),
             lines=self.lines,
             communicators=tuple(self._communicators()),

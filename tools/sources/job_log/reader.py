@@ -208,7 +208,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
         clock=_one_clock(log.clock for log in used),
         grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
-        nccl=most_nccl.nccl,
+        nccl=replace(most_nccl.nccl, warnings=tuple(each for log in logs for each in log.nccl.warnings)),
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
         errors=tuple(each for log in logs for each in log.errors),

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
-from tools.run.recorded.job_log import ReportedError
+from tools.run.recorded.job_log import RepeatedLine, ReportedError
 
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,4})\b")
 HCCL = re.compile(r"\b(EI00(?:0[1-9]|1\d)|EJ000[1-9])\b ?: ?(.{0,600})")
@@ -23,17 +24,37 @@ LINK_CODE, AGENT_CODE = "EI0006", "EI0015"
 MOST_ERRORS, MOST_REMOTE = 4096, 1024
 
 
+# Before lines of dmesg: seconds since the start of the machine, or with -T the date.
+KERNEL_S = re.compile(r"\[\s{0,9}(\d{1,10}\.\d{6})\]")
+KERNEL_DATE = re.compile(r"\[\w{3} (\w{3} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4})\]")
+
+
+def _kernel_s(text: str) -> float | None:
+    """The time that the kernel's log writes before a line; None without one."""
+    if found := KERNEL_S.search(text):
+        return float(found[1])
+    if not (found := KERNEL_DATE.search(text)):
+        return None
+    try:
+        return datetime.strptime(found[1], "%b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
 @dataclass
 class ReportedErrors:
     """Counts them by code, device and the ranks that a line names, instead of repeating the lines."""
 
     file: int
     found: dict[tuple[str, str, tuple[int, ...]], ReportedError] = field(default_factory=dict)
+    _at_s: float | None = None
     left_out: int = 0  # lines with further errors than the first ``MOST_ERRORS``
 
-    def take(self, line: int, text: str) -> bool:
-        """Whether the line reports an error."""
+    def take(self, line: int, text: str, at_s: float | None = None) -> bool:
+        """Whether the line, written at ``at_s`` of the log's clock, reports an error."""
+        self._at_s = at_s
         if "Xid" in text and (match := XID.search(text)):
+            self._at_s = _kernel_s(text) if at_s is None else at_s
             self._add(f"Xid {match[2]}", match[1].lower(), (), line)
         elif "EI00" in text or "EJ00" in text:
             coded = HCCL.search(text)
@@ -53,10 +74,12 @@ class ReportedErrors:
     def _add(self, code: str, place: str, remote: tuple[int, ...], line: int) -> None:
         key = (code, place, remote)
         known = self.found.get(key)
-        if known is not None:
-            self.found[key] = replace(known, count=known.count + 1, last_line=line)
+        if known is not None and known.times is not None:
+            times = known.times.again(line, self._at_s)
+            self.found[key] = replace(known, count=known.count + 1, last_line=line, times=times)
         elif len(self.found) < MOST_ERRORS:
-            self.found[key] = ReportedError(code, place, remote, 1, line, line, self.file)
+            times = RepeatedLine(code, 0, line, line, self.file).again(line, self._at_s)
+            self.found[key] = ReportedError(code, place, remote, 1, line, line, self.file, times)
         else:
             self.left_out += 1
 
