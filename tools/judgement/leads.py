@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tools.findings import Sentence
+from tools.findings import Finding, Sentence
 from tools.judgement.lead import Candidate, Lead, Place, candidates_of
 from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
@@ -19,6 +19,7 @@ from tools.judgement.verdict import (
     unexplained_parts,
     worth_pct,
 )
+from tools.knowledge.hypothesis_tests import tests_of
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
@@ -168,11 +169,16 @@ def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
     steps = steps_text(finding.steps, numbers) if finding.steps else "every step"
     why = "the largest of what was found, but not well supported"
     place = Place(part, finding.ranks, steps, frame=finding.hints.get("where", ""))
-    decide_by = (
-        f"a run that would disprove it: {finding.disproved_by}" if finding.disproved_by else "more recorded steps"
-    )
     candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
-    return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), decide_by)
+    return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), _decided_by(profile, finding))
+
+
+def _decided_by(profile: Profile, finding: Finding) -> str:
+    """What decides on a hypothesis: the monitor where it is missing and records this, else what would disprove it."""
+    tests = tests_of(finding.cause)
+    if tests.source == "monitor" and profile.host_records is None:
+        return tests.record
+    return f"a run that would disprove it: {finding.disproved_by}" if finding.disproved_by else "more recorded steps"
 
 
 def _without_cause(profile: Profile, judged: Judgement) -> Lead:
