@@ -4,6 +4,7 @@
     python -m evals.agent.typed --held-out # a third of them, held out
     python -m evals.agent.typed --unseen   # a second held-out set, written by others
     python -m evals.agent.typed --engineers  # a third one: a log next to traces, an Ascend folder, a job's output alone
+    python -m evals.agent.typed --eight-runs # a fourth one: five questions over each of eight runs
 
 Right: every fact is a statement of the answer's beginning, and most of what stands there is about it. Wrong: another
 figure or rank. Missed: neither. Not understood: the program says so, which is never right.
@@ -36,6 +37,7 @@ from tools.documents import parse_yaml
 QUESTIONS = Path(__file__).with_name("typed_questions.yaml")
 UNSEEN = Path(__file__).with_name("unseen_questions.yaml")
 ENGINEERS = Path(__file__).with_name("engineers_questions.yaml")
+EIGHT_RUNS = Path(__file__).with_name("eight_runs_questions.yaml")
 SHARED = Path(os.environ.get("HERMES_SHARED", Path(__file__).resolve().parents[2].parent / "shared"))
 LEAD = 6  # statements in which an answer has to stand, one more for each further fact
 LEAST_PRECISION = 1 / 3  # of the statements with a figure of the asked unit, and of the ranks that are named
@@ -245,11 +247,14 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="the questions that the code was not written with")
     parser.add_argument("--unseen", action="store_true", help=f"the second held-out set, {UNSEEN.name}")
     parser.add_argument("--engineers", action="store_true", help=f"the third set, {ENGINEERS.name}")
+    parser.add_argument("--eight-runs", action="store_true", help=f"the fourth set, {EIGHT_RUNS.name}")
     parser.add_argument("--all", action="store_true", help="all questions of the first file")
     parser.add_argument("--answers", action="store_true", help="print the answers as well")
     args = parser.parse_args()
-    document = questions(ENGINEERS if args.engineers else UNSEEN if args.unseen else QUESTIONS)
-    everything = args.all or args.unseen or args.engineers
+    others = {UNSEEN: args.unseen, ENGINEERS: args.engineers, EIGHT_RUNS: args.eight_runs}
+    chosen_file = next((file for file, wanted in others.items() if wanted), QUESTIONS)
+    document = questions(chosen_file)
+    everything = args.all or chosen_file != QUESTIONS
     chosen = [each for each in document.questions if everything or each.held_out == args.held_out]
     results, absent = ask_all(chosen, document.runs)
     if args.answers:

@@ -93,7 +93,7 @@ def by_name(found: Result, rank: int) -> str:
     rows = [row for row in found.rows if isinstance(row, GroupRow)]
     if not rows:
         return paragraph(found.notes) or f"No such event runs inside the steps of rank {rank}."
-    what = rows[0].kind
+    what = "Python function" if rows[0].kind == "python" else rows[0].kind
     lead = f"The {what}s of rank {rank} that take most time, in ms per step ({found.total} names in all):"
     return blocks([lead, group_table(rows), more(found)])
 

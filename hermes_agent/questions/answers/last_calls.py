@@ -58,9 +58,9 @@ def _of_rank(flight: FlightRecords, call: pd.Series[Any]) -> str:
     named = f"{group.description} {group.name}".strip()
     size = f" with {int(call['elements'])} elements of {quoted(str(call['types']))}" if call["elements"] > 0 else ""
     called = f"Rank {call['rank']} last called {quoted(str(call['operation']))}{size}"
-    where = f"(sequence number {quoted(str(call['sequence']))} of group {quoted(named)}) at {_time(call)}."
+    where = f"It is number {quoted(str(call['sequence']))} of group {quoted(named)}, called at {_time(call)}."
     ended = f"Of its {counted(len(own), 'recorded call')} {unended} had not ended when it wrote the dump."
-    return paragraph([f"{called} {where}", ended if unended else "All its recorded calls had ended."])
+    return paragraph([f"{called}.", where, ended if unended else "All its recorded calls had ended."])
 
 
 def _time(call: pd.Series[Any]) -> str:

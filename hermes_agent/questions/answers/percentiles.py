@@ -21,6 +21,7 @@ ASKED = re.compile(r"\bp ?(\d{1,2})\b|\b(\d{1,2})(?:st|nd|rd|th)? percentile\b")
 USUAL = ("p95", "p99")
 OF_LONGEST = re.compile(r"\b(?:longest|slowest|biggest|top|(?:most )?expensive) (?P<what>kernel|operator|op|call)\b")
 OF_OUTPUT = re.compile(r"\b(in|by|of|from) (the |its |my |our )?(train(ing)? |job )?(log|output)s?\b")
+PRINTED = " that the job's output prints, the first and profiled ones among them"
 FEW_STEPS = 100  # with fewer the 99th percentile is the longest or next to it
 
 
@@ -50,17 +51,21 @@ def _asked(words: str) -> tuple[str, ...]:
 def _of_steps(discussion: Discussion, question: Question, asked: Sequence[str]) -> str:
     profile = discussion.profile()
     metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
+    if OF_OUTPUT.search(question.words) and discussion.measured("logged_step_ms") is not None and not question.ranks:
+        metric = "logged_step_ms"
     texts = []
     for rank in question.ranks or (None,):
         shown = (*reversed(asked), "median")
-        facts = [discussion.measure(metric, statistic=each, rank=rank) for each in shown]
+        given: dict[str, Argument] = {} if rank is None else {"rank": rank}
+        facts = [discussion.measure(metric, statistic=each, **given) for each in shown]
         whose, steps = "" if rank is None else f" of rank {rank}", len(facts[0].steps) or len(profile.step_ms)
         rest = [f"the {each.removeprefix('p')}th {{{place}}}" for place, each in enumerate(shown[1:-1], 1)]
         first = f"The {shown[0].removeprefix('p')}th percentile of the step time{whose} is {{0}}"
         lead = f"{', '.join([first, *rest])}, the median {{{len(shown) - 1}}}."
         few = f"; below {FEW_STEPS} the 99th is close to the longest one" if steps < FEW_STEPS else ""
-        rests = f"It rests on {counted(steps, 'step')}{_source(profile, question)}{few}."
-        texts.append(paragraph([discussion.say(lead, *facts), rests if few or profile.series is not None else ""]))
+        source = PRINTED if metric == "logged_step_ms" else _source(profile, question)
+        rests = f"It rests on {counted(steps, 'step')}{source}{few}."
+        texts.append(paragraph([discussion.say(lead, *facts), rests if few or source else ""]))
     return "\n\n".join(texts)
 
 

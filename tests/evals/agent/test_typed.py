@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from evals.agent.typed import ENGINEERS, QUESTIONS, UNSEEN, Fact, TypedQuestion, questions, report, scored
+from evals.agent.typed import EIGHT_RUNS, ENGINEERS, QUESTIONS, UNSEEN, Fact, TypedQuestion, questions, report, scored
 from hermes_agent.questions.intents import NOT_UNDERSTOOD
 
 IDLE = TypedQuestion(
@@ -26,7 +26,7 @@ EVERYTHING = "\n".join(
 
 
 def test_there_are_enough_questions_and_each_says_what_is_right() -> None:
-    for file, count in ((QUESTIONS, 60), (UNSEEN, 24), (ENGINEERS, 30)):
+    for file, count in ((QUESTIONS, 60), (UNSEEN, 24), (ENGINEERS, 30), (EIGHT_RUNS, 40)):
         document = questions(file)
         assert len({each.id for each in document.questions}) == count
         assert {each.run for each in document.questions} == set(document.runs)
@@ -87,7 +87,7 @@ def listed(_: TypedQuestion) -> str:
 
 @pytest.mark.parametrize("profile", [refused, parroted, listed])
 def test_a_profile_that_knows_nothing_answers_nothing_right(profile: Callable[[TypedQuestion], str]) -> None:
-    asked = [each for file in (QUESTIONS, UNSEEN, ENGINEERS) for each in questions(file).questions]
+    asked = [each for file in (QUESTIONS, UNSEEN, ENGINEERS, EIGHT_RUNS) for each in questions(file).questions]
     right = [each.id for each in asked if scored(each, profile(each), "").outcome == "right"]
     assert right == []
 

@@ -33,7 +33,7 @@ def test_the_last_call_of_a_rank_has_its_time_and_whether_it_ended(stuck: Discus
     moment = datetime.fromtimestamp(int(last["created_ns"]) // 1_000_000 / 1e3, UTC)
     assert found.intent == "last_call"
     size = f"with {last['elements']} elements of `{last['types']}`"
-    assert f"Rank 0 last called `broadcast` {size} (sequence number `{last['sequence']}`" in found.text
+    assert f"Rank 0 last called `broadcast` {size}. It is number `{last['sequence']}` of group" in found.text
     assert f"{moment:%Y-%m-%d %H:%M:%S}" in found.text
     assert "Of its 4 recorded calls 1 had not ended" in found.text
     assert "All its recorded calls had ended." in reply(stuck, "what was the last collective of rank 1").text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_agent.questions.answers.device import operator_and_shapes
@@ -10,6 +12,8 @@ from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, single_precision, unsupported
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import RankBuilder, profile_of
+from tests.tools.analyzers.test_job_output import profile_of as log_profile
+from tests.tools.sources.job_log.logs import megatron
 
 LENGTHS_US = tuple(range(10, 210, 10))  # 20 kernels of each step
 
@@ -56,6 +60,15 @@ def test_percentiles_of_unprofiled_steps_name_their_source() -> None:
     run = discuss(untraced_profile(records_of([step_rows(0, [50.0] * 60)])))
     text = reply(run, "p95 of the step time in the log").text
     assert "It rests on 54 steps by the monitor's records, not by the job's output, without the first ones" in text
+    assert "not by the job's output" not in reply(run, "p95 of the step time").text
+
+
+def test_percentiles_of_the_log_are_of_its_lines(tmp_path: Path) -> None:
+    """Lines of 10 to 400 ms in steps of 10: the 95th percentile of all 40, also of the first ones, is 380.5 ms."""
+    run = discuss(log_profile(tmp_path, megatron(*((step, 10.0 * step) for step in range(1, 41)))))
+    found = figures(run, "p95 of the step time in the log")
+    assert found["p95"] == pytest.approx(380.5)
+    assert "40 steps that the job's output prints" in reply(run, "p95 of the step time in the log").text
 
 
 def test_shapes_with_blanks_are_read() -> None:
