@@ -13,6 +13,7 @@ from tools.judgement.leads import leads
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
 from tools.judgement.series_doubt import doubted
+from tools.judgement.stack_places import placed_finding, placed_lead
 from tools.judgement.verdict import Verdict, judge_records, judge_steps, unexplained_parts, with_unfinished
 from tools.views.profile import Profile
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
@@ -76,9 +77,14 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if not profile.measured:
         judged = judge_records(profile, ())
         open_leads = leads_without_steps([finding for check in checks for finding in check.findings], judged)
+        open_leads = tuple(placed_lead(profile, each) for each in open_leads)
         return Ranking((), (), judged.verdict, judged.why, judged.needs, leads=open_leads)
     step_ms = profile.mean_step_ms
-    weighed = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
+    weighed = [
+        (placed_finding(profile, doubted(profile, finding)), check.name)
+        for check in checks
+        for finding in check.findings
+    ]
     found = [_Candidate(finding, name, _alone(profile, finding)) for finding, name in weighed]
     basis_ms = _basis_ms(profile, found)
     candidates = _in_order(found, step_ms, profile.thresholds["confidence"])
@@ -108,6 +114,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
     localised = judged.open_place or not profile.traced
+    open_leads = tuple(placed_lead(profile, each) for each in open_leads)
     deciding = next((lead.decide_by for lead in open_leads if localised and lead.decide_by), judged.needs)
     deciding = in_terms_of_run(profile, deciding)
     open_leads = tuple(replace(each, decide_by=in_terms_of_run(profile, each.decide_by)) for each in open_leads)
