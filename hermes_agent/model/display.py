@@ -29,6 +29,7 @@ PART_TITLES = {
     "host": "host",
     "idle": "idle with queued kernels",
 }
+WIDE_RANGE = 5.0  # a speedup's upper end so many times its lower one says no more than that much is possible
 PLACE_TITLES = {**PART_TITLES, "step": "whole step"}  # of leads: records alone do not show the parts of a step
 
 
@@ -66,6 +67,11 @@ def _name(cause: str, mechanism: str | None) -> Name:
 def similar_cases_title(records: Iterable[CaseRecord]) -> str:
     """The heading above a list of cases."""
     return "Similar cases, public and private" if any(record.private for record in records) else "Similar public cases"
+
+
+def speedup_range(low: float, high: float) -> str:
+    """A prediction interval of a speedup, as a lower bound where its upper end says nothing."""
+    return f"at least {low:.2f}x" if high > WIDE_RANGE * low else f"{low:.2f}x to {high:.2f}x"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

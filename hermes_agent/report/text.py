@@ -16,6 +16,7 @@ from hermes_agent.model.display import (
     rank_list,
     recorded_count,
     similar_cases_title,
+    speedup_range,
 )
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
@@ -238,7 +239,7 @@ class _Page:
         gain = ""
         if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval:
             low, high = item.interval
-            faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
+            faster = f"{item.predicted_speedup:.2f}x faster ({speedup_range(low, high)})"
             alone = ", with this alone" if cause.shared_with else ""  # its saving above leaves out what others save too
             whole = "step" if self._marked else "time of the recording"
             whole = "time for as many samples" if item.same_samples else whole

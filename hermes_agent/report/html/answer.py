@@ -10,7 +10,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.printable import printable
 from hermes_agent.locations.places import origin
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, Diagnosis
-from hermes_agent.model.display import cause_heading, cause_title, counted, rank_count, recorded_count
+from hermes_agent.model.display import cause_heading, cause_title, counted, rank_count, recorded_count, speedup_range
 from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
@@ -101,7 +101,7 @@ def gains(diagnosis: Diagnosis) -> tuple[tuple[str, ...], ...]:
             gain = (
                 written(item.predicted_step_ms, "ms") + (" for as many samples" if item.same_samples else ""),
                 f"{item.predicted_speedup:.2f}x",
-                f"{low:.2f}x to {high:.2f}x",
+                speedup_range(low, high),
             )
         rows.append((item.optimization, cause_title(item.for_, item.mechanism), EFFORTS[item.effort], *gain))
     return tuple(rows)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import shortened_on
-from tools.analyzers.support.figures import measure_all
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
@@ -71,16 +71,19 @@ def _counted(profile: Profile, rank: int) -> tuple[Sentence, ...]:
 
 def _repeated(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
     """Gradients that are exchanged in every micro-batch."""
-    rank = max(ranks, key=lambda each: (len(repeated(profile, each)), -each))
+    under_way = measure_ranks(profile, ranks, "repeated_exchange_ms")
+    rank = max(ranks, key=lambda each: (len(repeated(profile, each)), under_way[each].value, -each))
     change = _without(profile, ranks)
     if not change:
         return ()
     passes = _passes(profile, rank)
     exchange, again = measure_all(profile, "pass_bytes", "repeated_exchange_ms", rank=rank)
     limit, saved_pct = profile.thresholds["noted_pct"], 100.0 * saved_ms(profile, change) / profile.mean_step_ms
+    everywhere = len(ranks) > 1 and ranks == profile.run.rank_numbers
+    where, longest = (" on every rank", f" on rank {rank}, the longest") if everywhere else ("", "")
     text = (
-        "All-reduces of the same {1} of gradients run in {0} before each optimizer step, where one exchange of the"
-        " accumulated gradients is enough; the others are under way for {2} per step."
+        f"All-reduces of the same {{1}} of gradients run in {{0}} before each optimizer step{where}, where one exchange"
+        f" of the accumulated gradients is enough; the others are under way for {{2}} per step{longest}."
     )
     return (
         Finding(

@@ -13,6 +13,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.communication.rank_work import (
+    busiest_rank,
     exchanged_bytes,
     follows_work,
     rank_work,
@@ -84,7 +85,10 @@ def _finding(profile: Profile, by_experts: bool) -> Finding:
     uneven, spread = measure_all(profile, "work_uneven_pct", "work_compute_spread_ms")
     shares = measure_ranks(profile, numbers, "rank_work_pct")
     ends = dict.fromkeys((max(shares, key=lambda r: shares[r].value), min(shares, key=lambda r: shares[r].value)))
-    text = "Batches differ in size: one rank has {0} more work than the mean and computes {1} longer; the others wait."
+    busiest = busiest_rank(profile)
+    who = "one rank, not always the same," if busiest is None else f"rank {busiest}"
+    more = "has {0} more work than the mean and computes {1} longer; the others wait."
+    text = f"Batches differ in size: {who} {more}"
     skew = Finding(
         cause="data_skew",
         claim=say(text, uneven, spread),

@@ -34,6 +34,7 @@ CONVERSION_LEFT = (0.0, 0.4)  # one layout throughout needs none; some operators
 GRID_CAP = 0.6  # a grid alone does not show how much work there was
 NO_KERNELS = ("no kernel ran inside the steps", "a trace with device activity, of a run that uses a device")
 NO_SHAPES = "a profile taken with record_shapes=True"
+UNTUNED = "Convolutions outside the tuned library, which has none for this precision, run {0}."
 
 
 def _underused(
@@ -64,14 +65,14 @@ def _underused(
 @check(
     *("computation.fp64", "Double precision", "Does anything compute in double precision?"),
     causes=("underutilization",),
-    mechanisms=("fallback_unit",),
+    mechanisms=("double_precision",),
 )
 def double(profile: Profile) -> Check | Finding:
     """Kernels, or operators on the host, that compute in 64 bit."""
     if not device_ranks(profile):
         return cannot_answer(*NO_KERNELS) if profile.run.has_device else host_double(profile)
-    hints = {"precision": "fp32"}
-    return _underused(profile, "fp64", "Kernels in double precision", (HALF_SIZE, None), at_most=0.8, hints=hints)
+    subject, left, hints = "Kernels in double precision", (HALF_SIZE, None), {"precision": "fp32"}
+    return _underused(profile, "fp64", subject, left, "double_precision", at_most=0.8, hints=hints)
 
 
 def host_double(profile: Profile) -> Check | Finding:
@@ -93,12 +94,12 @@ def host_double(profile: Profile) -> Check | Finding:
         change += shortened(view, untuned, TUNED, HALF_SIZE)
     return Finding(
         cause="underutilization",
-        mechanism="fallback_unit" if 2.0 * slow.value >= where.share.value else None,
+        mechanism="double_precision",
         claim=say(text, where.share),
         confidence=confidence((where.share.value, limit), at_most=0.85),
         ranks=where.ranks,
         change=change,
-        details=(say("Convolutions outside the tuned library, which has none for this precision, run {0}.", slow),),
+        details=(say(UNTUNED, slow),) if slow.value else (),
         hints={"precision": "fp32"},
     )
 

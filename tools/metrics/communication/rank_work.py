@@ -16,6 +16,8 @@ from tools.views.device.roofline import math_operators
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
+NEARLY_EVERY = 0.9  # of the steps, in which the same rank has to have most work to be called the busiest
+
 
 @memoized
 def rank_work(profile: Profile) -> pd.DataFrame:
@@ -43,6 +45,15 @@ def uneven_pct(profile: Profile) -> float:
         return 0.0
     by_step = table.groupby("step")["flops"]
     return 100.0 * float((by_step.max() / by_step.mean() - 1.0).mean())
+
+
+def busiest_rank(profile: Profile) -> int | None:
+    """The rank that has most work in nearly every step; None where it changes from step to step."""
+    table = rank_work(profile)
+    if table.empty:
+        return None
+    most = table.loc[table.groupby("step")["flops"].idxmax(), "rank"].value_counts(normalize=True)
+    return int(most.index.to_numpy(dtype=np.int64)[0]) if most.iloc[0] >= NEARLY_EVERY else None
 
 
 def follows_work(profile: Profile) -> float:

@@ -64,6 +64,12 @@ def test_batches_that_differ_in_size_are_data_skew_in_four_steps_already() -> No
     assert named(profile, EXPERTS).status == "clean"
 
 
+def test_the_rank_with_most_work_is_named_where_it_is_always_the_same() -> None:
+    always = run(lambda rank, _: 1000 if rank else 600)
+    assert "rank 1 has {0} more work" in named(always, SKEW).findings[0].claim.template
+    assert "one rank, not always the same, has {0}" in named(run(alternating), SKEW).findings[0].claim.template
+
+
 def test_balanced_batches_would_save_what_the_busiest_rank_computes_beyond_the_mean() -> None:
     profile = run(alternating)
     prediction = predict(profile, named(profile, SKEW).findings[0].change)

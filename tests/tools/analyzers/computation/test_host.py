@@ -25,15 +25,17 @@ def host_run(*operators: tuple[str, float, str]) -> Profile:
 def test_double_operators_of_every_kind_count_and_halve() -> None:
     profile = host_run(("aten::mm", 2000, "double"), ("aten::tanh", 1000, "double"), ("aten::mm", 3000, "float"))
     finding = check(profile, "computation.fp64").findings[0]
-    assert finding.mechanism is None
+    assert finding.mechanism == "double_precision"
+    assert finding.details == ()  # of convolutions, none of which ran
     assert finding.claim.facts[0].value == pytest.approx(30.0)
     assert saved_us(finding) == pytest.approx(1500)
 
 
-def test_convolutions_outside_the_tuned_library_are_a_fallback() -> None:
+def test_convolutions_outside_the_tuned_library_are_told_apart() -> None:
     profile = host_run(("aten::mm", 500, "double"), ("aten::_slow_conv2d_forward", 4000, "double"))
     finding = check(profile, "computation.fp64").findings[0]
-    assert finding.mechanism == "fallback_unit"
+    (detail,) = finding.details
+    assert detail.facts[0].value == pytest.approx(100 * 4000 / 10000)
     assert saved_us(finding) == pytest.approx(250 + 4000 * 0.85)
 
 
