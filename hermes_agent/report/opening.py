@@ -41,13 +41,14 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
             *_of_output(profile),
             *_of_samples(profile),
             *_without_steps(profile),
+            *_of_tables(profile),
             *_cut(profile),
             *_open_verdict(ranking),
             *_partial(profile),
         ]
     marked = steps_marked(profile.run)
     if not profile.traced:
-        inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
+        inside = [*_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     of_output = _of_output(profile)
@@ -137,6 +138,22 @@ def _without_steps(profile: Profile) -> list[Sentence]:
         found = [each for finding in check.findings for each in (finding.claim, *finding.details)]
         said += [*found, *check.support][:MOST_OF_A_KIND]
     return said
+
+
+WORKERS = (
+    "A rank of this table is one data-parallel rank of one pipeline stage: it stands for all devices that share its "
+    "work by tensor parallelism, whose number the table does not hold."
+)
+OF_KERNELS = ("computation.ai_cpu", "computation.conversion")
+
+
+def _of_tables(profile: Profile) -> list[Sentence]:
+    """How a profiler's own tables split the step, without one what they show of kernels; and whom rows of a table of
+    operations stand for."""
+    names = ("step.account",) if profile.measured else OF_KERNELS
+    checks = [each for name in names if (each := check_of(profile, name)) is not None]
+    said = [sentence for each in checks for sentence in _seen(each)]
+    return [*said, *([Sentence(WORKERS)] if profile.run.operations is not None else [])]
 
 
 def _seen(check: Check) -> tuple[Sentence, ...]:

@@ -20,6 +20,12 @@ SHOWN_TYPES = 3
 KERNEL_CAP = 0.75  # other work may fill the time in which these kernels run
 
 
+def _per(profile: Profile, rank: int) -> str:
+    """What the kernels' time is of: a step, or all of the table where nothing tells its steps."""
+    steps = tables(profile).steps
+    return "per step" if (steps["rank"] == rank).any() else "in the whole table"
+
+
 def _underused(profile: Profile, group: str, subject: str, mechanism: str, left: float) -> Check | Finding | None:
     """Low device utilization by kernels that could keep ``left`` of their time, or the clean answer."""
     if profile.run.ascend is None:
@@ -30,7 +36,7 @@ def _underused(profile: Profile, group: str, subject: str, mechanism: str, left:
     per_rank = {rank: measure(profile, "ascend_kernel_ms", group=group, rank=rank) for rank in ranks}
     worst = max(ranks, key=lambda rank: (per_rank[rank].value, -rank))
     own, share = per_rank[worst], measure(profile, "ascend_kernel_pct", group=group, rank=worst)
-    text = f"{subject} {{0}} per step on rank {worst}, {{1}} of the kernels' time."
+    text = f"{subject} {{0}} {_per(profile, worst)} on rank {worst}, {{1}} of the kernels' time."
     limits = profile.thresholds
     if not profile.measured or (profile.traced and group == "conversion"):  # ``computation.layout`` finds these
         return symptom(say(text, own, share)) if own.value else clean(say(text, own, share))
@@ -87,7 +93,9 @@ def affinity_apis(profile: Profile) -> Check | None:
         return cannot_answer(*NO_KERNELS)
     worst = max(ranks, key=lambda rank: (measure(profile, "ascend_kernel_ms", group="foreach", rank=rank).value, -rank))
     own, share = (measure(profile, f"ascend_kernel_{of}", group="foreach", rank=worst) for of in ("ms", "pct"))
-    said = say(f"Foreach kernels run {{0}} per step on rank {worst}, {{1}} of the kernels' time.", own, share)
+    said = say(
+        f"Foreach kernels run {{0}} {_per(profile, worst)} on rank {worst}, {{1}} of the kernels' time.", own, share
+    )
     whole = profile.mean_step_ms if profile.measured else None
     if own.value == 0.0 or (whole is not None and 100.0 * own.value / whole < profile.thresholds["noted_pct"]):
         return clean(said)
