@@ -115,9 +115,8 @@ def _tabled(discussion: Discussion, rows: list[CollectiveRow]) -> str:
     for row in rows:
         facts = [discussion.measured("tabled_instance_ms", collective=row.id, part=part) for part in TABLED]
         known = [fact for fact in facts if fact is not None]
-        text = (
-            f"By the profiler's table {row.id} on rank {row.rank} takes {{0}}: {{1}} wait, {{2}} transit, {{3}} idle."
-        )
+        named = f"the {plain(row.name)} {row.id} on rank {row.rank}"
+        text = f"By the profiler's table {named} takes {{0}}: {{1}} wait, {{2}} transit, {{3}} idle."
         said += [discussion.say(text, *known)] if len(known) == len(TABLED) else []
     return paragraph(said)
 
