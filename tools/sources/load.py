@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.run.clock import align
+from tools.run.device_ranks import device_rank_notes
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
 from tools.run.recorded.counters import joined_counters
@@ -170,7 +171,9 @@ def _with_conflicts(run: Run, left_out: Sequence[str]) -> Run:
     run = replace(run, clocks=source_clocks(run))
     conflicts = (*left_out, *disagreements_of(run))
     return replace(
-        run, notes=(*run.notes, *samples_left_out(run), *slow_step_in_trace(run), *conflicts), conflicts=conflicts
+        run,
+        notes=(*run.notes, *samples_left_out(run), *slow_step_in_trace(run), *device_rank_notes(run), *conflicts),
+        conflicts=conflicts,
     )
 
 

@@ -121,6 +121,7 @@ class NcclFacts:
     hosts: tuple[str, ...] = ()
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # host and device of ranks of the largest one
     warnings: tuple[RepeatedLine, ...] = ()  # NCCL WARN, by text without its numbers
     unjoined: Communicator | None = None  # connections whose communicator the output does not name, as an excerpt
 

@@ -14,6 +14,7 @@ HEAD = re.compile(
     r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:[\w./-]{1,120}:\d{1,6} )?"
     r"NCCL (INFO|WARN|TRACE|VERSION) ?"
 )
+NVML_DEVICE = re.compile(r"nvmlDev (\d{1,4})")  # its number on the machine, as nvidia-smi shows it
 NEXT = " NCCL "
 WARNS = "NCCL WARN"
 NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F:.]*")
@@ -57,6 +58,7 @@ class _Joined:
     line: int
     ranks: set[int] = field(default_factory=set)
     complete: bool = False
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # host and device of each rank
     connections: _Connections = field(default_factory=_Connections)
     init_s: float | None = None
 
@@ -173,6 +175,8 @@ class NcclReader:
         if not joined.complete:
             joined.complete, joined.line = True, number
         joined.ranks.add(rank)
+        stated = NVML_DEVICE.search(found[0])
+        joined.places.setdefault(rank, (process[0], int(stated[1]) if stated else int(process[2])))
         self._last[process] = key
         self._settle(process)
 
@@ -204,12 +208,20 @@ class NcclReader:
             gpu_direct_off=tuple(self._direct["Disabled"].values()),
             gpu_direct_on=tuple(self._direct["Enabled"].values()),
             fallbacks=tuple(self._fallbacks.values()),
+            places=self._places(),
             warnings=tuple(self._warnings.values()),
             hosts=tuple(self._hosts),
             lines=self.lines,
             communicators=tuple(self._communicators()),
             unjoined=self._unjoined(),
         )
+
+    def _places(self) -> dict[int, tuple[str, int]]:
+        """Host and device of the ranks of the largest communicator; none where two ranks would share a device, as where
+        each process sees one device alone and no line states its number on the machine."""
+        largest = max(self._joined.values(), key=lambda each: each.size, default=None)
+        found = {} if largest is None else largest.places
+        return found if len(set(found.values())) == len(found) else {}
 
     def _unjoined(self) -> Communicator | None:
         """The connections of processes whose communicators the output does not name, as of one without ranks."""
