@@ -26,6 +26,9 @@ OTHER_PARTS = ("gc_ms", "data_wait_ms")  # a stall that these fill is not one of
 EXPLAINS = 0.5
 WRITTEN_SHARE = 0.5  # of all that is written must fall to the long steps
 OPEN = "What happens in the long steps is not recorded; evaluation or logging would look the same."
+OPEN_COLLECTOR = (
+    "What happens in the long steps is not recorded; collections, evaluation or logging would look the same."
+)
 COMPUTED = (
     "What is computed in the long steps is not recorded; metrics or statistics of the program would look the same."
 )
@@ -118,10 +121,16 @@ def periodic_stall(profile: Profile) -> Check | Finding:
             *(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
             *(() if logged is None else (say(LOGGED, logged),)),
         ),
-        against=() if writers or traced or logged else (say(UNSEEN if blocked else OPEN),),
+        against=() if writers or traced or logged else (say(UNSEEN if blocked else _open(series)),),
         hints={} if writers or traced or logged or blocked else {"alike": "long_steps"},
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
+
+
+def _open(series: RunSeries) -> str:
+    """What the long steps may be instead: collections too, where their time is not recorded."""
+    known = "gc_ms" in series.usual and bool(series.usual["gc_ms"].notna().all())
+    return OPEN if known else OPEN_COLLECTOR
 
 
 def _computing(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], ran: Fact) -> Finding:
