@@ -11,13 +11,14 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.intervals import intersect, length
 from tools.metrics.registry import measure
-from tools.views.host.phases import evaluation, forward_math
+from tools.views.host.phases import Evaluation, evaluation, forward_math
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
 ONCE_CAP, SEVERAL_CAP = 0.6, 0.9  # seen in one step, its frequency is not known
 OTHER_CAP = 0.65  # without a data loader in it the same may be generation or a rollout
+RECORDED = "Gradients are recorded in them and never used: `torch.inference_mode()` or `torch.no_grad()` avoids that."
 HALVED = 0.5  # cautiously: evaluating half as often
 
 
@@ -27,7 +28,7 @@ HALVED = 0.5  # cautiously: evaluating half as often
     causes=("evaluation_stall",),
 )
 def evaluation_stall(profile: Profile) -> Check | Finding:
-    """Steps that hold forward passes without gradients, where others hold none."""
+    """Steps that hold forward passes for no backward pass, where others hold none."""
     ranks = profile.run.rank_numbers
     known = [rank for rank in ranks if len(forward_math(profile.rank(rank))[0])]
     if not known:
@@ -37,7 +38,7 @@ def evaluation_stall(profile: Profile) -> Check | Finding:
         )
     found = [rank for rank in known if evaluation(profile, rank) is not None]
     if not found:
-        return clean(say("No step holds forward passes without gradients that the other steps lack."))
+        return clean(say("No step holds forward passes without a backward pass that the other steps lack."))
     shares = {rank: 100.0 * measure(profile, "evaluation_ms", rank=rank).value / profile.mean_step_ms for rank in found}
     worst, limit = worst_of(shares), profile.thresholds["noted_pct"]
     cost, each, steps = measure_all(profile, "evaluation_ms", "evaluation_each_ms", "evaluation_steps", rank=worst)
@@ -46,8 +47,8 @@ def evaluation_stall(profile: Profile) -> Check | Finding:
     chosen = affected(shares, limit)
     moments = evaluation(profile, worst)
     text = (
-        "In {0} of those recorded the model is evaluated as well: forward passes without gradients take {1} in each,"
-        " {2} per step."
+        f"In {{0}} of those recorded the model is evaluated as well: forward passes {_kind(moments)} take {{1}} in"
+        " each, {2} per step."
     )
     return Finding(
         cause="evaluation_stall",
@@ -55,11 +56,17 @@ def evaluation_stall(profile: Profile) -> Check | Finding:
         confidence=confidence((shares[worst], limit), at_most=_cap(profile, worst)),
         ranks=chosen,
         steps=moments.steps if moments is not None else (),
+        details=(say(RECORDED),) if moments is not None and moments.gradients else (),
         change=tuple(scale for rank in chosen for scale in _without(profile, rank)),
         against=(say("Evaluation is wanted work; what can change is how often it runs and on how many batches."),),
         disproved_by="the long steps stay with evaluation turned off",
         signals=("every n-th step far longer with forward work only and no backward",),
     )
+
+
+def _kind(found: Evaluation | None) -> str:
+    forgotten = found is not None and found.gradients
+    return "without `torch.no_grad()` and without a backward pass" if forgotten else "without gradients"
 
 
 def _cap(profile: Profile, rank: int) -> float:
