@@ -264,8 +264,24 @@ def _folded(series: StepSeries, limit_pct: float) -> Stalls | None:
             best, period, chosen = share - others, candidate, phases == phase
     if chosen is None:
         return None
-    near = np.convolve(chosen, (1, 1, 1), "same") > 0
-    return _stalls(series, period, excess, high & near, chosen | (high & near), int(chosen.sum()))
+    long_rows = high & (chosen | _reached(chosen, high))
+    return _stalls(series, period, excess, long_rows, chosen | long_rows, int(chosen.sum()))
+
+
+def _reached(due: NDArray[np.bool_], high: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The neighbours that stalls reach into: a side where most of them do, and the long one of a due step that is not.
+
+    Any other long neighbour is a step that is long by itself.
+    """
+    reached = np.zeros(len(due), dtype=np.bool_)
+    for aside in (-1, 1):
+        side = np.zeros(len(due), dtype=np.bool_)
+        places = np.flatnonzero(due) + aside
+        places = places[(places >= 0) & (places < len(due))]
+        side[places] = True
+        moved = side & ~np.roll(high, aside)
+        reached |= side if high[side].mean() >= BEATS else moved
+    return reached
 
 
 def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:
