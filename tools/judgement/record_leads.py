@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
+from tools.judgement.drift_lead import BETWEEN_RANKS, drift_lead
 from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_of
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.thread_leads import thread_lead
@@ -46,7 +47,7 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     of_thread = thread_lead(profile, series, judged)
     first = _hypothesis(profile, series, causes[0], judged) if causes else _largest_part(profile, series, judged)
     first = of_thread if of_thread is not None and _instead(of_thread, first, bool(causes)) else first
-    change = _level_change(profile, series)
+    change = _level_change(profile, series) or drift_lead(profile, series)
     if change is None:
         return (first,)
     return (first, change) if first.place.part != "step" and first.impact_pct > change.impact_pct else (change, first)
@@ -77,10 +78,16 @@ def _level_change(profile: Profile, series: RunSeries) -> Lead | None:
     steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
     text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
     entry = table("leads")["slower_later" if longer else "slower_at_first"]
-    candidates = tuple(Candidate(each["cause"], each["likelihood"], each["why"]) for each in entry["candidates"])
+    candidates = tuple(
+        Candidate(each["cause"], each["likelihood"], each["why"])
+        for each in entry["candidates"]
+        if len(profile.rank_numbers) > 1 or each["cause"] not in BETWEEN_RANKS
+    )
     place = Place("step", series.ranks, steps)
     claim = Sentence(text, (*levels, cost, share))
-    return Lead(place, cost.value, share.value, claim, candidates, entry["decide_by"][-1]["do"])
+    way = entry["decide_by"][-1]
+    decide_by = way["do"] if profile.accelerated else way.get("on_host", way["do"])
+    return Lead(place, cost.value, share.value, claim, candidates, decide_by)
 
 
 MOST_WITHOUT_STEPS = 3

@@ -46,6 +46,7 @@ from tools.metrics.recorded import (
     collective_lines,
     collector,
     counters,
+    drift,
     environment,
     host_stacks,
     job_log,
@@ -131,8 +132,9 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
-    *(ascend, collective_calls, collector, job_log, job_tables, level_change, logged_saves, operations, own_time),
     *(repeated_lines, samples, saves, series),
+    *(ascend, collective_calls, collector, drift),
+    *(job_log, job_tables, level_change, logged_saves, operations, own_time),
 )
 
 

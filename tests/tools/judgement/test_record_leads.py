@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
@@ -46,6 +47,29 @@ def test_steps_that_get_longer_at_one_step_lead_with_what_that_adds_to_the_mean(
     assert change.impact_ms_per_step == pytest.approx(150.0 * 80 / 190, rel=0.01)
     assert "slow_device" in [each.cause for each in change.candidates]
     assert "before and after the change" in change.decide_by
+
+
+def test_steps_that_get_steadily_longer_lead_with_the_slope_and_what_it_adds(tmp_path: Path) -> None:
+    """Growth of 1.5 ms a step under noise of 20 ms, the last tenth a little shorter: no change of level."""
+    rng = np.random.default_rng(3)
+    walls = 150.0 + 1.5 * np.arange(130) + rng.normal(0, 20.0, 130) - 40.0 * (np.arange(130) >= 117)
+    growth, whole = _diagnosed(tmp_path / "run", walls.tolist()).leads
+    slope, _ = np.polyfit(np.arange(10, 130), walls[10:], 1)
+    assert ("steadily longer" in growth.claim, growth.place.steps) == (True, "towards the end")
+    assert growth.impact_ms_per_step == pytest.approx(slope * 119 / 2, rel=0.15)
+    assert growth.candidates[0].cause == "compute_bound"
+    assert not {"slow_link", "straggler", "data_skew"} & {each.cause for each in growth.candidates}
+    assert "nvidia-smi" not in growth.decide_by
+    assert whole.place.steps == "every step"
+
+
+def test_shrinking_even_and_jumping_steps_do_not_grow(tmp_path: Path) -> None:
+    noise = np.random.default_rng(4).normal(0, 5.0, 120)
+    place = np.arange(120)
+    shapes = {"shrinking": 400.0 - place, "even": 100.0 + 0.0 * place, "jumping": 100.0 + 80.0 * (place >= 60)}
+    for name, walls in shapes.items():
+        leads = _diagnosed(tmp_path / name, (walls + noise).tolist()).leads
+        assert not [each for each in leads if "steadily" in each.claim], name
 
 
 def test_steps_that_are_long_until_one_step_name_what_ends_by_itself(tmp_path: Path) -> None:

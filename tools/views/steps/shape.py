@@ -106,7 +106,12 @@ class StepSeries:
         return ChangePoint(int(self.numbers[at]), before, after, p)
 
     def jumps(self) -> bool:
-        """True where two levels describe the series better than a line, which single long steps do not bend."""
+        """True where two levels describe the series better than a line, which single long steps do not bend.
+
+        Levels have three parameters (both and the step of the change), a line has two, so that the levels must save
+        more than one costs by Schwarz's criterion: 2 n ln(deviations of the line / of the levels) > ln n, with
+        absolute deviations, as of Laplace's distribution.
+        """
         change = self.change_point()
         if change is None:
             return False
@@ -114,7 +119,8 @@ class StepSeries:
         place = np.arange(len(self.ms))
         line = self._slope(FITTED) * place
         line += float(np.median(self.ms - line))
-        return float(np.abs(self.ms - levels).sum()) < float(np.abs(self.ms - line).sum())
+        of_levels, of_line = (float(np.abs(self.ms - fitted).sum()) for fitted in (levels, line))
+        return of_line > of_levels * len(self.ms) ** (1.0 / (2.0 * len(self.ms)))
 
     def _slope(self, points: int) -> float:
         """Change per place, the median over all pairs of so many points (Theil-Sen)."""
