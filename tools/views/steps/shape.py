@@ -120,7 +120,7 @@ class StepSeries:
         line = self._slope(FITTED) * place
         line += float(np.median(self.ms - line))
         of_levels, of_line = (float(np.abs(self.ms - fitted).sum()) for fitted in (levels, line))
-        return of_line > of_levels * len(self.ms) ** (1.0 / (2.0 * len(self.ms)))
+        return of_line > of_levels * float(np.exp(np.log(len(self.ms)) / (2.0 * len(self.ms))))
 
     def _slope(self, points: int) -> float:
         """Change per place, the median over all pairs of so many points (Theil-Sen)."""

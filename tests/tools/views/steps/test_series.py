@@ -193,7 +193,7 @@ def test_long_steps_at_one_distance_are_a_rhythm_with_a_cost(period: int) -> Non
 
 def test_a_long_step_next_to_a_stall_is_part_of_it_only_where_stalls_reach_over() -> None:
     """Every tenth step is a stall; single long steps next to three of them are their own, in each next step a part."""
-    ms = 50.0 + np.arange(100) % 3 * 0.1
+    ms = 50.0 + np.arange(100, dtype=np.float64) % 3 * 0.1
     ms[9::10] += 100.0
     ms[[20, 30, 98]] += 300.0
     alone = periodic_stalls(StepSeries(np.arange(100), ms), 10.0)
@@ -207,7 +207,7 @@ def test_a_long_step_next_to_a_stall_is_part_of_it_only_where_stalls_reach_over(
 
 
 def test_a_stall_that_shows_in_the_step_after_the_due_one_is_counted() -> None:
-    ms = 50.0 + np.arange(100) % 3 * 0.1
+    ms = 50.0 + np.arange(100, dtype=np.float64) % 3 * 0.1
     ms[9::10] += 100.0
     ms[[49, 50]] = ms[[50, 49]]
     found = periodic_stalls(StepSeries(np.arange(100), ms), 10.0)
