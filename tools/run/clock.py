@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.run.clock_programme import bounded_offsets, excess_ns
 from tools.run.events import EventKind, name_mask
 from tools.run.links import launch_starts
 from tools.run.model import ClockOffset, Rank, Step, step_frame
@@ -80,26 +82,34 @@ def _step_of(rank: Rank, moments: NDArray[np.int64]) -> NDArray[np.int64]:
 # like clocks that are off. Ranks of one host share a clock, so for a job of several hosts one clock per host is fitted
 # as well (dPRO keeps the variance inside a machine small by a term of its objective), and what lies between ranks of
 # one host is added to the uncertainty. A collective that ends on one rank before another has started it is impossible
-# (dPRO's constraint): one clock per host is taken unless it makes such violations larger.
+# (dPRO's constraint): one clock per host is taken unless it makes such violations larger. So ranks that are all of one
+# known host are not moved unless something impossible was recorded. Where a fit alone would make some collective
+# impossible, dPRO's convex programme takes its place: the nearest offsets that do not, if there are any; the
+# uncertainty is at least how far they are from the fit.
 
 
 METHOD, METHOD_OF_HOSTS = "collective_ends", "collective_ends_by_host"
+KEPT_POSSIBLE = "_kept_possible"  # behind the method: the convex programme had the smaller violations
 FEWEST_MEETINGS = 3  # fewer give no spread
 # Even on one clock ranks leave a collective some microseconds apart (up to 4 in the eight-rank DLRM trace of
 # facebookresearch/param), and older traces record whole microseconds.
 SMALLEST_UNCERTAINTY_NS = 5_000
 MOST_PAIRED_RANKS = 16  # of larger jobs each rank is paired with the lowest only
 QUARTILES = (25.0, 75.0)
+SURE = 1.96  # standard errors of a 95 % interval
+FEWEST_FOR_INTERVAL = 6  # the extremes of so many values hold their median with 1 - 2 / 2**6 = 97 %, of five with 94 %
 
 
 @dataclass(frozen=True)
 class _Difference:
-    """The lead of one rank's clock over that of another at the same moments, and its spread."""
+    """The lead of one rank's clock over that of another at the same moments, its spread, and its possible limits."""
 
     rank: int
     reference: int
     ns: float
     spread_ns: float
+    least_ns: float
+    most_ns: float
 
 
 @dataclass(frozen=True)
@@ -149,12 +159,12 @@ def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:
     table = pd.concat([meetings(rank).assign(rank=rank.rank) for rank in ranks], ignore_index=True)
     # Meetings of a kind are matched by their order, hence only where both ranks recorded equally many of them.
     table["meeting"] = table.groupby(["key", "step", "count", "position"]).ngroup()
-    ends = {int(str(rank)): own.set_index("meeting")["end_ns"] for rank, own in table.groupby("rank")}
-    compared = [_compare(*pair, ends) for pair in _pairs(sorted(ends))]
+    spans = {int(str(rank)): own.set_index("meeting")[["start_ns", "end_ns"]] for rank, own in table.groupby("rank")}
+    compared = [_compare(*pair, spans) for pair in _pairs(sorted(spans))]
     found = [difference for difference in compared if difference]
     alone = unknown | _solve(found, {number: number for number in unknown}, METHOD)
     clocks = _clocks(ranks)
-    if not 1 < len(set(clocks.values())) < len(ranks):
+    if len(set(clocks.values())) == len(ranks):
         return alone
     by_host = unknown | _solve(found, clocks, METHOD_OF_HOSTS)
     # Offsets within the uncertainty are left at 0, so the violations of either fit are known to that only.
@@ -187,14 +197,32 @@ def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return [(numbers[0], number) for number in numbers[1:]] + list(pairwise(numbers[1:]))
 
 
-def _compare(reference: int, other: int, ends: Mapping[int, pd.Series[int]]) -> _Difference | None:
+def _compare(reference: int, other: int, spans: Mapping[int, pd.DataFrame]) -> _Difference | None:
     """The clock difference of two ranks; None when they met too seldom."""
-    late = (ends[other] - ends[reference]).dropna()
-    if len(late) < FEWEST_MEETINGS:
+    met = spans[reference].join(spans[other].add_suffix("_other"), how="inner")
+    if len(met) < FEWEST_MEETINGS:
         return None
+    late = np.sort((met["end_ns_other"] - met["end_ns"]).to_numpy())
     low, high = np.percentile(late, QUARTILES)
-    spread_ns = max((high - low) / 2, SMALLEST_UNCERTAINTY_NS)
-    return _Difference(other, reference, float(np.median(late)), float(spread_ns))
+    median = float(np.median(late))
+    spread_ns = max((high - low) / 2, _reach_ns(late, median), SMALLEST_UNCERTAINTY_NS)
+    least = float((met["start_ns_other"] - met["end_ns"]).max()) - SMALLEST_UNCERTAINTY_NS
+    most = float((met["end_ns_other"] - met["start_ns"]).min()) + SMALLEST_UNCERTAINTY_NS
+    if least > most:  # no one difference of clocks makes all of them possible: one of the clocks drifts
+        least, most = -np.inf, np.inf
+    return _Difference(other, reference, median, float(spread_ns), least, most)
+
+
+def _reach_ns(ordered: NDArray[np.int64], median: float) -> float:
+    """How far the 95 % interval of the median reaches from it (sign test, whatever the distribution).
+
+    Of fewer than six values not even the smallest and the largest are that sure, so their whole distance counts: three
+    that scatter around 0 do not show a clock that is off.
+    """
+    if len(ordered) < FEWEST_FOR_INTERVAL:
+        return float(ordered[-1] - ordered[0])
+    first = max(int((len(ordered) - 1.0 - SURE * math.sqrt(len(ordered))) / 2.0), 0)
+    return float(max(ordered[-1 - first] - median, median - ordered[first]))
 
 
 def _solve(differences: Sequence[_Difference], clocks: Mapping[int, int], method: str) -> dict[int, ClockOffset]:
@@ -210,19 +238,41 @@ def _solve(differences: Sequence[_Difference], clocks: Mapping[int, int], method
             reached |= pair if pair & reached else set()
     numbers = sorted(reached - {origin})
     if not numbers:
-        return {}
+        return _one_clock(clocks, apart, method)
     used = [each for each in differences if clocks[each.rank] in reached]
     rank, reference = (np.array([[clocks[each.rank], clocks[each.reference]] for each in used]).T)[:, :, None]
     design = (reference == numbers).astype(float) - (rank == numbers)
     measured, spread = np.array([(each.ns, each.spread_ns) for each in used]).T
     weighted = design / spread[:, None]
-    solution = np.linalg.lstsq(weighted, measured / spread, rcond=None)[0]
-    formal = np.sqrt(np.diag(np.linalg.pinv(weighted.T @ weighted)))
+    inverse = np.linalg.inv(weighted.T @ weighted)  # exists: every clock is connected with the origin
+    solution = inverse @ (weighted.T @ (measured / spread))
+    formal = np.sqrt(np.diag(inverse))
     doubt = np.maximum(spread, np.abs(measured - design @ solution))
+    least, most = np.array([(each.least_ns, each.most_ns) for each in used]).T
+    possible = solution
+    if excess_ns(design @ solution, least, most) > 0:
+        kept = bounded_offsets(design, inverse, solution, least, most)
+        if excess_ns(design @ kept, least, most) < excess_ns(design @ solution, least, most):
+            possible, method = kept, method + KEPT_POSSIBLE
+    # The formal error shrinks with every pair, what is common to the pairs of a rank does not: hence the larger.
+    uncertain = [
+        max(formal[at], np.median(doubt[design[:, at] != 0]), abs(possible[at] - solution[at]), *apart)
+        for at in range(len(numbers))
+    ]
+    settled = np.where(np.abs(possible) > uncertain, possible, 0.0)  # what may be nothing is left as recorded
+    left_ns, moved_ns = (excess_ns(design @ each, least, most) for each in (settled, possible))
+    if possible is not solution and left_ns > moved_ns:
+        settled = possible
     offsets = {origin: ClockOffset(0, 0, method)}
-    for at, number in enumerate(numbers):
-        # The formal error shrinks with every pair, what is common to the pairs of a rank does not: hence the larger.
-        uncertainty = round(float(max(formal[at], np.median(doubt[design[:, at] != 0]), *apart)))
-        offset = round(float(solution[at]))
-        offsets[number] = ClockOffset(offset if abs(offset) > uncertainty else 0, uncertainty, method)
+    for number, offset, uncertainty in zip(numbers, settled, uncertain, strict=True):
+        offsets[number] = ClockOffset(round(float(offset)), round(float(uncertainty)), method)
     return {number: offsets[clock] for number, clock in clocks.items() if clock in offsets}
+
+
+def _one_clock(clocks: Mapping[int, int], apart_ns: Sequence[float], method: str) -> dict[int, ClockOffset]:
+    """No offset for the ranks of the lowest clock, as uncertain as their collectives end apart; nothing if none met."""
+    if not apart_ns:
+        return {}
+    origin, uncertainty = min(clocks.values()), round(max(*apart_ns, SMALLEST_UNCERTAINTY_NS))
+    own = [number for number, clock in clocks.items() if clock == origin]
+    return {number: ClockOffset(0, uncertainty if number != origin else 0, method) for number in own}
