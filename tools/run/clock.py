@@ -260,9 +260,6 @@ def _solve(differences: Sequence[_Difference], clocks: Mapping[int, int], method
         for at in range(len(numbers))
     ]
     settled = np.where(np.abs(possible) > uncertain, possible, 0.0)  # what may be nothing is left as recorded
-    left_ns, moved_ns = (excess_ns(design @ each, least, most) for each in (settled, possible))
-    if possible is not solution and left_ns > moved_ns:
-        settled = possible
     offsets = {origin: ClockOffset(0, 0, method)}
     for number, offset, uncertainty in zip(numbers, settled, uncertain, strict=True):
         offsets[number] = ClockOffset(round(float(offset)), round(float(uncertainty)), method)
