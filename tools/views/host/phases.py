@@ -107,15 +107,13 @@ def _unused(view: RankProfile, numbered: Rows) -> Rows:
 
 
 def _recurring(view: RankProfile, training: Rows, steps: list[int]) -> bool:
-    """Return whether these steps train as well and recur at one distance, as an evaluation does.
+    """Return whether several steps train as well and recur at one distance, as an evaluation does.
 
-    The backward pass of a single one at the end of the trace may be no longer recorded.
+    A single one shows no rhythm: a start, or at the end of the trace a backward pass that is no longer recorded.
     """
-    if not np.isin(steps, view.step_of(training)).all():
+    if len(steps) < 2 or not np.isin(steps, view.step_of(training)).all():
         return False
     gaps = np.diff(steps)
-    if not len(gaps):
-        return steps[0] != int(view.steps["number"].max())
     return int(np.ptp(gaps)) <= max(1.0, REGULAR * float(gaps.mean()))
 
 

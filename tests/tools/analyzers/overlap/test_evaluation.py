@@ -138,6 +138,13 @@ def _auxiliary(training: Training, step: int) -> None:
         training.forward(1)
 
 
+def _first(training: Training, step: int) -> None:
+    """The first step alone runs the model once more, as a warm-up does."""
+    if step == 0:
+        training.forward()
+    training.backward(training.forward())
+
+
 def _irregular(training: Training, step: int) -> None:
     """At no distance a whole pass is thrown away, as after a loss that is not finite."""
     numbers = training.forward()
@@ -155,7 +162,7 @@ def _skipped(training: Training, step: int) -> None:
 
 @pytest.mark.parametrize(
     "step_of",
-    [_accumulating, _cut_accumulation, _checkpointing, _discriminator, _auxiliary, _irregular, _skipped],
+    [_accumulating, _cut_accumulation, _checkpointing, _discriminator, _auxiliary, _first, _irregular, _skipped],
     ids=lambda step_of: step_of.__name__.strip("_"),
 )
 def test_what_looks_like_an_evaluation_with_gradients_is_none(step_of: Callable[[Training, int], None]) -> None:
