@@ -122,9 +122,14 @@ def periodic_stall(profile: Profile) -> Check | Finding:
             *(() if logged is None else (say(LOGGED, logged),)),
         ),
         against=() if writers or traced or logged else (say(UNSEEN if blocked else _open(series)),),
-        hints={} if writers or traced or logged or blocked else {"alike": "long_steps"},
+        hints={} if writers or traced or logged or blocked else _unknown(profile),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
+
+
+def _unknown(profile: Profile) -> dict[str, str]:
+    """How the answer treats stalls of which only the length is known: next to a trace as a place without a cause."""
+    return {"open": "long_steps", "part": "step"} if profile.traced else {"alike": "long_steps"}
 
 
 def _open(series: RunSeries) -> str:

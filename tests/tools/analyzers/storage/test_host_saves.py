@@ -8,6 +8,8 @@ from tests.asked import ask
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
+from tools.judgement.ranking import ranking
+from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -114,3 +116,14 @@ def test_long_steps_at_intervals_are_saves_where_the_trace_shows_one() -> None:
     for other in (rhythmic(()), rhythmic((2,), long_ms=150.0)):  # a save of 30 ms explains no long step of 100 ms more
         (open_one,) = ask(other, "storage.periodic_stall").findings
         assert (open_one.mechanism, open_one.confidence) == (None, 0.45)
+
+
+def test_long_steps_that_no_source_explains_are_a_lead_and_no_cause() -> None:
+    profile = rhythmic((), long_ms=150.0)
+    judged = ranking(profile)
+    assert "checkpoint_stall" not in {each.finding.cause for each in judged.causes}
+    (lead,) = [each for each in judged.leads if each.place.part == "step"]
+    assert profile.series is not None
+    counted = len(step_series_of(profile.series, 0).numbers)  # of the 60, those that neither start up nor are profiled
+    assert lead.impact_ms == pytest.approx(6 * 100.0 / counted)
+    assert [each.cause for each in lead.candidates][:2] == ["checkpoint_stall", "evaluation_stall"]
