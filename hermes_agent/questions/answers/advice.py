@@ -86,12 +86,10 @@ def _part_of_first(discussion: Discussion) -> str:
     if len(parts) != 1:
         return ""
     part, rank = next(iter(parts)), next(iter(ranks)) if len(ranks) == 1 else None
-    taken = discussion.measured("part_ms", part=part, rank=rank)
-    several = len(discussion.ranks) > 1
-    where = ("" if rank is None else f" on rank {rank}") if several else ""
-    mean = ", as the mean over ranks" if several and rank is None else ""
+    impact = discussion.impact(first)
+    where = "" if rank is None or len(discussion.ranks) < 2 else f" on rank {rank}"
     title = "host time" if part == "host" else PART_TITLES[part]
-    return discussion.say(f"The cost is part of {title}{where}: {{0}} per step{mean}.", taken) if taken else ""
+    return f"The cost is part of {title}{where}: {cited(impact)} per step." if impact else ""
 
 
 def against_baseline(discussion: Discussion, _: Question) -> str:

@@ -37,7 +37,7 @@ def read_state(path: Path) -> JobLog:
     data = b"".join(Expansion(path, LIMITS))
     try:
         state = msgspec.json.decode(data, type=_State)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: is no whole trainer_state.json ({error}); copy it again") from error
     found: dict[str, Cited] = {}
     evaluated_s = 0.0
