@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from types import MappingProxyType
 
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
+from tools.findings import Fact
 from tools.judgement.verdict import EXPLAINING
 from tools.knowledge.taxonomy import causes
 from tools.views.parts import PARTS
@@ -44,6 +46,23 @@ def spent_parts(diagnosis: Diagnosis, found: CauseRecord, ranks: frozenset[int])
     sizes_ms = {part: _size_ms(diagnosis, part, ranks) for part in possible}
     least_ms = min(found.impact_ms_per_step, max(sizes_ms.values(), default=0.0))
     return frozenset(part for part, size_ms in sizes_ms.items() if size_ms >= least_ms and size_ms > 0)
+
+
+def stored_part(diagnosis: Diagnosis, part: str, rank: int | None) -> Fact | None:
+    """The figure ``part_ms`` of a rank, or over all, from the steps that the diagnosis lists; None without any."""
+    rows = [row for row in diagnosis.breakdown if row.step is not None and rank in (None, row.rank)]
+    if not rows:
+        return None
+    return Fact(
+        metric="part_ms",
+        arguments=(("part", part), *((("rank", rank),) if rank is not None else ())),
+        value=fmean(float(getattr(row, f"{part}_ms")) for row in rows),
+        unit="ms",
+        ranks=tuple(sorted({row.rank for row in rows})),
+        steps=tuple(sorted({row.step for row in rows if row.step is not None})),
+        path=next((each.source.path for each in diagnosis.evidence if each.metric == "part_pct"), ""),
+        selector=f"breakdown part {part}",
+    )
 
 
 def _size_ms(diagnosis: Diagnosis, part: str, ranks: frozenset[int]) -> float:

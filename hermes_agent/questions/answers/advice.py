@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.evidence.spent_parts import ranks_of, spent_parts
+from hermes_agent.evidence.spent_parts import ranks_of, spent_parts, stored_part
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from hermes_agent.questions.answers.causes import about, fewest_workers
@@ -86,10 +86,12 @@ def _part_of_first(discussion: Discussion) -> str:
     if len(parts) != 1:
         return ""
     part, rank = next(iter(parts)), next(iter(ranks)) if len(ranks) == 1 else None
-    impact = discussion.impact(first)
-    where = "" if rank is None or len(discussion.ranks) < 2 else f" on rank {rank}"
+    taken = stored_part(diagnosis, part, rank)
+    several = len(discussion.ranks) > 1
+    where = f" on rank {rank}" if several and rank is not None else ""
+    mean = ", as the mean over ranks" if several and rank is None else ""
     title = "host time" if part == "host" else PART_TITLES[part]
-    return f"The cost is part of {title}{where}: {cited(impact)} per step." if impact else ""
+    return discussion.say(f"The cost is part of {title}{where}: {{0}} per step{mean}.", taken) if taken else ""
 
 
 def against_baseline(discussion: Discussion, _: Question) -> str:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.evidence.spent_parts import stored_part
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.several import MORE_ALONE, SEVERAL, answered, parted
 from hermes_agent.questions.short_form import in_short
@@ -85,6 +86,15 @@ def test_the_main_cause_is_named_with_its_rank_and_the_part_of_the_step_that_it_
     assert text.startswith("Top bottleneck: too few data loader workers")
     assert re.search(r"The cost is part of data wait: 40\.0 ms \[E\d+\] per step\.", text)
     assert not unsupported(text, loader)
+
+
+def test_the_part_of_the_main_cause_is_from_the_diagnosis_and_the_same_when_measured(loader: Discussion) -> None:
+    stored = stored_part(loader.diagnosis, "data_wait", None)
+    assert stored is not None
+    again = loader.measure("part_ms", part="data_wait")
+    assert stored.value == pytest.approx(again.value, rel=1e-9)
+    assert stored.key == again.key
+    assert (stored.ranks, stored.steps) == (again.ranks, again.steps)
 
 
 def test_alternatives_are_judged_each_and_the_one_found_is_named(loader: Discussion) -> None:
