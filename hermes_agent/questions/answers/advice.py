@@ -53,6 +53,7 @@ HEALTH = re.compile(
     r"^(?:is|was|does|do|are|am|looks?|everything|all)\b.*\b(?:(?P<well>healthy|ok|okay|fine|good|well|normal|efficient|optimal|fast)"
     r"|slow|bad|unhealthy|broken|wrong|inefficient|problems?|issues?)\b"
 )
+HOLDS = 0.99  # of the cost: a part of the step that is smaller cannot hold it
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
 
 
@@ -87,11 +88,13 @@ def _part_of_first(discussion: Discussion) -> str:
         return ""
     part, rank = next(iter(parts)), next(iter(ranks)) if len(ranks) == 1 else None
     taken = stored_part(diagnosis, part, rank)
+    if taken is None or taken.value < HOLDS * first.impact_ms_per_step:
+        return ""
     several = len(discussion.ranks) > 1
     where = f" on rank {rank}" if several and rank is not None else ""
     mean = ", as the mean over ranks" if several and rank is None else ""
     title = "host time" if part == "host" else PART_TITLES[part]
-    return discussion.say(f"The cost is part of {title}{where}: {{0}} per step{mean}.", taken) if taken else ""
+    return discussion.say(f"The cost is part of {title}{where}: {{0}} per step{mean}.", taken)
 
 
 def against_baseline(discussion: Discussion, _: Question) -> str:

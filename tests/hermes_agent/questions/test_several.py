@@ -97,6 +97,14 @@ def test_the_part_of_the_main_cause_is_from_the_diagnosis_and_the_same_when_meas
     assert (stored.ranks, stored.steps) == (again.ranks, again.steps)
 
 
+def test_a_part_that_is_smaller_than_the_cost_is_not_said_to_hold_it(loader: Discussion) -> None:
+    first = loader.diagnosis.causes[0]
+    larger = first.model_copy(update={"impact_ms_per_step": 41.0})  # the wait for data takes 40 ms
+    diagnosis = loader.diagnosis.model_copy(update={"causes": [larger]})
+    text = answered(Discussion(diagnosis, loader.material), "what is the main cause, and in which part?").text
+    assert "The cost is part of" not in text
+
+
 def test_alternatives_are_judged_each_and_the_one_found_is_named(loader: Discussion) -> None:
     text = answered(loader, "is it the data loader or garbage collection?").text
     assert text.startswith("Of these, data input is among the causes found; Python garbage collection is not.")
