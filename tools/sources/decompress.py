@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
@@ -173,6 +173,15 @@ def beginning(path: Readable, most_bytes: int) -> Beginning:
     more = len(data) > most
     del data[most:]
     return Beginning(data, more, BEYOND if more and most < most_bytes else expansion.damage)
+
+
+def begins_object_with(path: Readable, marks: Sequence[bytes], most_bytes: int) -> bool:
+    """Whether a file begins as a JSON object that has all marks in its first bytes; no where it cannot be read."""
+    try:
+        start = bytes(beginning(path, most_bytes).data)
+    except OSError:
+        return False
+    return start.lstrip().startswith(b"{") and all(mark in start for mark in marks)
 
 
 def decode_lines(decoder: msgspec.json.Decoder[T], data: bytearray) -> tuple[list[T], int]:

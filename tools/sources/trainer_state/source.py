@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.run.kinds import TRAINER_FORMAT
-from tools.sources.decompress import beginning
+from tools.sources.decompress import begins_object_with
 from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
 NAMES = re.compile(r"trainer_state\.json\Z")  # only where the content is out of reach
@@ -38,11 +38,7 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
 
 
 def _recognises(path: Path) -> bool:
-    try:
-        start = bytes(beginning(path, LOOKED_AT_BYTES).data)
-    except OSError:
-        return False
-    return start.lstrip().startswith(b"{") and all(mark in start for mark in MARKS)
+    return begins_object_with(path, MARKS, LOOKED_AT_BYTES)
 
 
 TRAINER_STATE = RecordFormat(TRAINER_FORMAT, NAMES, _read, recognises=_recognises, nested=True)
