@@ -25,6 +25,7 @@ OF_CAUSE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 OF_FAMILY: Mapping[str, tuple[str, ...]] = MappingProxyType({"computation": ("compute",), "cpu": ("idle", "data_wait")})
+OF_PARTS = ("part_ms", "part_pct")  # figures from the traces of their ranks
 
 
 def ranks_of(found: CauseRecord) -> frozenset[int]:
@@ -53,14 +54,16 @@ def stored_part(diagnosis: Diagnosis, part: str, rank: int | None) -> Fact | Non
     rows = [row for row in diagnosis.breakdown if row.step is not None and rank in (None, row.rank)]
     if not rows:
         return None
+    ranks = sorted({row.rank for row in rows})
+    alike = (each.source.path for each in diagnosis.evidence if each.metric in OF_PARTS and each.ranks == ranks)
     return Fact(
         metric="part_ms",
         arguments=(("part", part), *((("rank", rank),) if rank is not None else ())),
         value=fmean(float(getattr(row, f"{part}_ms")) for row in rows),
         unit="ms",
-        ranks=tuple(sorted({row.rank for row in rows})),
+        ranks=tuple(ranks),
         steps=tuple(sorted({row.step for row in rows if row.step is not None})),
-        path=next((each.source.path for each in diagnosis.evidence if each.metric == "part_pct"), ""),
+        path=next(alike, ""),
         selector=f"breakdown part {part}",
     )
 

@@ -94,7 +94,7 @@ def test_the_part_of_the_main_cause_is_from_the_diagnosis_and_the_same_when_meas
     again = loader.measure("part_ms", part="data_wait")
     assert stored.value == pytest.approx(again.value, rel=1e-9)
     assert stored.key == again.key
-    assert (stored.ranks, stored.steps) == (again.ranks, again.steps)
+    assert (stored.ranks, stored.steps, stored.path) == (again.ranks, again.steps, again.path)
 
 
 def test_a_part_that_is_smaller_than_the_cost_is_not_said_to_hold_it(loader: Discussion) -> None:
