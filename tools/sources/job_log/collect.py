@@ -11,7 +11,7 @@ from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
-from tools.sources.job_log.prefixes import Line, Stamp, parse_line, stamp_within
+from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.step_figures import StepLine
 from tools.sources.job_log.step_lines import step_line
@@ -61,14 +61,6 @@ class StreamRows:
 REPORTS = ("Xid", "EI00", "EJ00")
 
 
-def _seconds(line: Line, *words: str) -> float | None:
-    """When a line with one of the words was written, on the log's clock; None where it does not say so."""
-    if not any(word in line.text for word in words):
-        return None
-    stamp = line.stamp or stamp_within(line.text)
-    return None if stamp is None else stamp.seconds
-
-
 class Collector:
     """What the lines of one file hold."""
 
@@ -87,6 +79,7 @@ class Collector:
         self._timers: tuple[TimerTable, StreamRows] | None = None
         self._table: LightningTable | KeyAverages | CommSummary | None = None
         self._csv: CsvTable | None = None
+        self._clock = LogClock()
 
     def wants_all(self) -> bool:
         """Whether a table is open, so that each line may be one of its rows."""
@@ -100,7 +93,7 @@ class Collector:
             return
         if line.rank is not None and len(self.ranks) < MOST_RANKS:
             self.ranks.add(line.rank)
-        text = self.nccl.take(line.number, line.text, _seconds(line, WARNS)) if "NCCL" in line.text else line.text
+        text = self.nccl.take(line.number, line.text, self._seconds(line, WARNS)) if "NCCL" in line.text else line.text
         text = text[:LONGEST_TEXT]
         if self._test is not None:
             self._tested(line.number, text)
@@ -165,7 +158,7 @@ class Collector:
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
         else:
-            self.messages.take(line.number, text, _seconds(line, *REPORTS))
+            self.messages.take(line.number, text, self._seconds(line, *REPORTS))
 
     def _opens_table(self, line: Line, text: str) -> bool:
         if "out-of-place" in text:
@@ -187,6 +180,12 @@ class Collector:
         else:
             return False
         return True
+
+    def _seconds(self, line: Line, *words: str) -> float | None:
+        """When a line with one of the words was written, on the log's clock; None where it does not say so."""
+        if not any(word in line.text for word in words):
+            return None
+        return self._clock.seconds(line.stamp or stamp_within(line.text))
 
     def _timed(self, stream: StreamRows, timers: list[Timer]) -> None:
         """Timers that follow a step line are of that step; those before the first are of the start."""

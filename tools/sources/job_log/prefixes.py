@@ -17,28 +17,63 @@ RANK_LETTERS = ("RANK", "Rank", "rank")
 POD = re.compile(r"\s*\[pod/([^\]\s]{1,200})\] ?")
 RAY = re.compile(r"\s*\([\w .:-]{1,80} pid=\d{1,10}(?:, ip=[\w.:]{1,45})?\)\s?")  # the actor and its process
 COMPOSE = re.compile(r"([\w.-]{1,80}-\d{1,4}) +\| ")
-# Dates of Megatron-LM, Python's logging, ISO 8601 and glog, in brackets or not; the clock's zone is kept where stated.
+# Dates of Megatron-LM, Python's logging and ISO 8601, in brackets or not; the clock's zone is kept where stated. Behind
+# it the stream of Kubernetes' container runtime.
 STAMP = re.compile(
     r"\s*\[?(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?"
-    r"(?P<zone>Z|[+-]\d\d:?\d\d)?\]?(?:\s*[-|,:]+)?\s*"
+    r"(?P<zone>Z| ?(?:UTC|GMT)\b|[+-]\d\d:?\d\d| [+-]\d{4}(?=[\s\]]))?\]?(?:\s*[-|,:]+)?\s*(?:std(?:out|err) [FP] )?"
 )
 STAMP_WITHIN = 120  # characters of a line in which its time stands, behind a logger's name and level
 CLOCK = re.compile(r"\s*\[?(?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?\s+")
-IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD)
-OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK)
+# Seconds since 1970 with a fraction or in brackets, else in ms, us or ns: a bare one may be a number of bytes.
+EPOCH = re.compile(
+    r"\s*(?:(?P<open>\[)(?=\d{10}\]))?\[?(?P<epoch>1[3-9]\d{8})"
+    r"(?:\.(?P<part>\d{1,9})|(?P<finer>\d{9}|\d{6}|\d{3})|(?(open)|(?!)))\]?(?:\s*[-|:]+)?\s+(?=\S)"
+)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# syslog (RFC 3164) with host and program, and C's ctime, which states the year; glog and absl, which do not.
+SYSLOG = re.compile(
+    rf"\s*\[?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<month>{'|'.join(MONTHS)}) {{1,2}}(?P<day>\d{{1,2}}) "
+    r"(?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?=[\s\]]))?\]?\s+"
+    r"(?:[\w.-]{1,64} [\w./-]{1,48}(?:\[\d{1,10}\])?: )?"
+)
+GLOG = re.compile(
+    r"\s*[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)\.(?P<part>\d{1,9})(?= )[^\]]{1,160}\] ?"
+)
+# The head of a line of PyTorch's C++ code, such as "[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616]".
+C10 = re.compile(r"\[[IWEF](?P<month>\d{1,2})(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?(?=[ \]])")
+TIMES = (STAMP, CLOCK, EPOCH, SYSLOG, GLOG)
+TIME_LETTERS = frozenset("IWEFJMASONDT")  # of levels, months and days of the week
+IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD, EPOCH, SYSLOG)
+OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK, EPOCH)
+OF_LETTERS: tuple[re.Pattern[str], ...] = (GLOG, SYSLOG)
 OF_WORDS: tuple[re.Pattern[str], ...] = (RANK_WORD,)
 OF_BRACES: tuple[re.Pattern[str], ...] = (RAY,)
 DAY_S = 86_400.0
+LEAP_YEAR = 2024  # in which a date without a year is placed, so that every date exists
+YEAR_S = 366 * DAY_S
+MARCH_S = datetime(LEAP_YEAR, 3, 1, tzinfo=UTC).timestamp()
+LEAP_DAY_S = MARCH_S - DAY_S
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Seconds on the log's clock (since 1970 where a date is stated, else since midnight), and their resolution."""
+    """Seconds on the log's clock and their resolution.
+
+    Since 1970 where a whole date is stated; in some year (``yearless``), as syslog and glog write it, or since midnight
+    otherwise.
+    """
 
     seconds: float
     resolution_s: float
     dated: bool
     zoned: bool = False  # the zone of the clock is stated
+    yearless: bool = False
+
+    @property
+    def kind(self) -> tuple[bool, bool, bool]:
+        """What differences may be taken of: stamps of one kind."""
+        return self.dated, self.yearless, self.zoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +89,7 @@ class Line:
     @property
     def stamp(self) -> Stamp | None:
         """Its time; None where it has none, or an impossible one."""
-        if self.time is None:
-            return None
-        return _dated(self.time) if self.time.re is STAMP else _clock(self.time)
+        return None if self.time is None else _stamp(self.time)
 
 
 def parse_line(number: int, data: bytes) -> Line:
@@ -72,7 +105,7 @@ def parse_line(number: int, data: bytes) -> Line:
         found = _mark(text, at, time is None)
         if found is None:
             break
-        if found.re is STAMP or found.re is CLOCK:
+        if found.re in TIMES:
             time = found
         elif found.re is POD or found.re is COMPOSE:
             pod = found[1]
@@ -98,17 +131,47 @@ def _mark(text: str, at: int, timed: bool) -> re.Match[str] | None:
     elif start == "(":
         tried = OF_BRACES
     else:
-        return COMPOSE.match(text) if at == 0 and " | " in text[:90] else None
+        tried = OF_LETTERS if start in TIME_LETTERS else ()
     for mark in tried:
-        if (timed or mark not in (STAMP, CLOCK)) and (found := mark.match(text, at)):
+        if (timed or mark not in TIMES) and (found := mark.match(text, at)):
             return found
-    return None
+    return COMPOSE.match(text) if at == 0 and " | " in text[:90] else None
 
 
 def stamp_within(text: str) -> Stamp | None:
     """The date and time behind other marks at the start of a line, such as ``[INFO|trainer.py:1] 2021-05-25 ...``."""
-    found = STAMP.search(text, 0, STAMP_WITHIN)
-    return None if found is None else _dated(found)
+    found = STAMP.search(text, 0, STAMP_WITHIN) or C10.search(text, 0, STAMP_WITHIN)
+    return None if found is None else _stamp(found)
+
+
+def _stamp(found: re.Match[str]) -> Stamp | None:
+    """The time that a mark states; None where it is an impossible one."""
+    if found.re is STAMP:
+        return _dated(found)
+    if found.re is EPOCH:
+        return _since_1970(found)
+    return _clock(found) if found.re is CLOCK else _of_year(found)
+
+
+def _since_1970(found: re.Match[str]) -> Stamp:
+    finer = found["finer"]
+    if finer:
+        return Stamp(float(f"{found['epoch']}.{finer}"), 10.0 ** -len(finer), dated=True, zoned=True)
+    return Stamp(float(found["epoch"]) + _part(found), _resolution(found), dated=True, zoned=True)
+
+
+def _of_year(found: re.Match[str]) -> Stamp | None:
+    """A date with the month's name or number, and a year only where ``ctime`` wrote it."""
+    month = MONTHS.index(found["month"]) + 1 if found.re is SYSLOG else int(found["month"])
+    year = found["year"] if found.re is SYSLOG else None
+    hours, minutes, seconds = map(int, found["time"].split(":"))
+    try:
+        moment = datetime(
+            int(year or LEAP_YEAR), month, int(found["day"]), hours, minutes, seconds, tzinfo=UTC
+        ).timestamp()
+    except ValueError:
+        return None
+    return Stamp(moment + _part(found), _resolution(found), dated=bool(year), yearless=not year)
 
 
 def _dated(found: re.Match[str]) -> Stamp | None:
@@ -127,7 +190,8 @@ def _clock(found: re.Match[str]) -> Stamp:
 
 def _zone(text: str | None) -> timezone:
     """UTC where no zone is stated: only differences within the log are used."""
-    if not text or text == "Z":
+    text = (text or "").strip()
+    if text in ("", "Z", "UTC", "GMT"):
         return UTC
     sign = -1 if text[0] == "-" else 1
     digits = text[1:].replace(":", "")
@@ -143,8 +207,36 @@ def _resolution(found: re.Match[str]) -> float:
 
 
 def after(later: Stamp, earlier: Stamp) -> float:
-    """Seconds between two stamps of one log; a clock without a date has passed midnight at most once."""
+    """Seconds between two stamps of one kind in one log.
+
+    A clock without a date has passed midnight at most once, a date without a year the end of a year at most once; over
+    the end of February such a date has passed the 29th only where a line is of that day.
+    """
     seconds = later.seconds - earlier.seconds
+    if later.yearless and earlier.yearless:
+        if seconds < -YEAR_S / 2:
+            seconds += YEAR_S
+        leaps = earlier.seconds < LEAP_DAY_S and later.seconds >= MARCH_S and seconds >= DAY_S
+        return seconds - DAY_S if leaps else seconds
     if not (later.dated and earlier.dated) and seconds < -DAY_S / 2:
         seconds += DAY_S
     return seconds
+
+
+@dataclass
+class LogClock:
+    """The clock of one log: seconds that rise over midnight or the end of a year, of stamps of one kind alone."""
+
+    _last: Stamp | None = None
+    _seconds: float = 0.0
+
+    def seconds(self, stamp: Stamp | None) -> float | None:
+        """The time of a line; None without one, or where it is of another kind than the first."""
+        if stamp is None or (self._last is not None and stamp.kind != self._last.kind):
+            return None
+        if self._last is None:
+            self._seconds = stamp.seconds
+        else:
+            self._seconds += after(stamp, self._last)
+        self._last = stamp
+        return self._seconds

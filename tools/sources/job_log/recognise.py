@@ -13,7 +13,7 @@ from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.messages import TIMEOUT
 from tools.sources.job_log.nccl import HEAD
-from tools.sources.job_log.prefixes import parse_line
+from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
@@ -21,6 +21,7 @@ from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
+ENOUGH_STAMPS = 4  # lines that name a step each larger than the one before, and when they were written
 # Programs, documents and settings may quote lines of a log, and are none.
 NEVER = (
     *(".py", ".pyc", ".md", ".rst", ".ipynb", ".html", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".c", ".cpp"),
@@ -55,12 +56,13 @@ def _ending(path: Path) -> bytes:
 
 def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
     """Whether the text has lines of a job's output, or such as the user's pattern describes."""
-    steps = 0
+    steps, stamped, newest = 0, 0, -1
     given = GivenPattern(pattern) if pattern else None
     for raw in LineReader(pieces, lambda: False, line_starts if given is None else given.starts):
         if given is not None and given.line(raw.data) is not None:
             return True
-        text = parse_line(raw.number, raw.data).text
+        line = parse_line(raw.number, raw.data)
+        text = line.text
         if MEMORY_ERROR.search(text) or XID.search(text) or HCCL.search(text):
             return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
@@ -73,6 +75,8 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         found = None if bar else step_line(text)
         steps += bar or (found is not None and (found.wall_ms is not None or found.bare_time is not None))
         steps += found is not None and found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
-        if steps >= ENOUGH_STEPS:
+        if found is not None and found.step > newest and (line.time is not None or stamp_within(text) is not None):
+            stamped, newest = stamped + 1, found.step
+        if steps >= ENOUGH_STEPS or stamped >= ENOUGH_STAMPS:
             return True
     return False

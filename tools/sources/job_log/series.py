@@ -185,10 +185,12 @@ def _runs(values: NDArray[np.float64]) -> bool:
 
 
 def _stamp_times(table: pd.DataFrame, stamps: list[Stamp | None]) -> NDArray[np.float64] | None:
-    """Time between the stamps of neighbouring lines in ms; None where they are too coarse for that."""
+    """Time between the stamps of neighbouring lines in ms; None where they are too coarse, or of several kinds."""
     if len(stamps) <= LEAST_ROWS or any(stamp is None for stamp in stamps):
         return None
     known = [stamp for stamp in stamps if stamp is not None]
+    if len({stamp.kind for stamp in known}) > 1:
+        return None
     passed = np.array([after(later, earlier) for earlier, later in pairwise(known)])
     if (passed < 0).any() or float(np.median(passed)) < STAMP_STEPS * max(stamp.resolution_s for stamp in known):
         return None
