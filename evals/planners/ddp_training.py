@@ -1,7 +1,8 @@
 """One rank of data-parallel trainings over gloo, and of the measurements that their steps are predicted from.
 
-Needs torch. Run as a program, with RANK, MASTER_ADDR and MASTER_PORT set: ``python ddp_training.py MODEL CAP_MB...``
-(0 is PyTorch's default). Rank 0 prints one JSON object: ``costs`` and the step with each bucket size in ms.
+Needs torch. Run as a program, with RANK, MASTER_ADDR and MASTER_PORT set: ``python ddp_training.py MODEL RUN...``,
+each RUN a ``bucket_cap_mb`` (0 is PyTorch's default) or ``alone``: gradients that are not transferred, and the link
+without a training. The runs take turns, a step each. Rank 0 prints one JSON object: medians by run.
 """
 
 import itertools
@@ -18,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 RANKS = 2
-ROUNDS, WARM_UP, STEPS = 2, 1, 6  # in each round all is measured in turn, so that a slow moment hits all alike
-QUIET = 0.25  # the quantile of all times that is taken: another process made the longer ones so long
+WARM_UP, STEPS = 2, 12  # turns; in each all runs make one step, so that a slow moment hits all alike
 BEHIND_TRANSFERS = 10  # added to the niceness of the computing thread: transfers go first, as on a device
 LATENCY_ELEMENTS, BANDWIDTH_ELEMENTS = 1 << 10, 1 << 18  # float32: 4 KiB and 1 MiB
-TRANSFERS = 4
+TRANSFERS = 2  # a turn
+ALONE = "alone"
 MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the batch
     "small-many": ([96, 128] * 30, 2048),
     "narrow-deep": ([192, 256] * 16, 1536),
@@ -33,21 +34,9 @@ MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the ba
 }
 
 
-def step_ms(step: Callable[[], object]) -> list[float]:
-    """Times of the steps after the warm-up; both ranks start each together."""
-    times = []
-    for number in range(WARM_UP + STEPS):
-        dist.barrier()
-        started = time.perf_counter()
-        step()
-        if number >= WARM_UP:
-            times.append(1000 * (time.perf_counter() - started))
-    return times
-
-
-def quiet(values: list[float]) -> float:
-    """The time when nothing else ran, the larger one of both ranks."""
-    slower = torch.tensor(values, dtype=torch.float64).quantile(QUIET)
+def typical(values: list[float]) -> float:
+    """The median, the larger one of both ranks."""
+    slower = torch.tensor(values, dtype=torch.float64).median()
     dist.all_reduce(slower, op=dist.ReduceOp.MAX)
     return float(slower)
 
@@ -74,77 +63,55 @@ def untransferred(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tens
 
 
 class Training:
-    """A perceptron, its data and its optimizer."""
+    """A perceptron in DistributedDataParallel, when its gradients are ready and how long its steps take."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, run: str) -> None:
         widths, batch = MODELS[name]
         layers: list[nn.Module] = []
         for before, after in itertools.pairwise(widths):
             layers += [nn.Linear(before, after), nn.ReLU()]
-        self.model: nn.Module = nn.Sequential(*layers)
         self.inputs, self.targets = torch.randn(batch, widths[0]), torch.randn(batch, widths[-1])
-
-    def distribute(self, cap_mb: float) -> None:
-        """Reduce gradients in buckets of this size, 0 for the default."""
-        cap = {"bucket_cap_mb": cap_mb} if cap_mb else {}
-        self.model = DistributedDataParallel(self.model, gradient_as_bucket_view=True, **cap)
-
-    def stepper(self) -> Callable[[], None]:
-        """A function that makes one step."""
-        optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
-
-        def step() -> None:
-            nn.functional.mse_loss(self.model(self.inputs), self.targets).backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=False)
-
-        return step
-
-
-class Costs:
-    """The gradients in order of readiness, in buckets that are not transferred, what follows the last one, the link."""
-
-    def __init__(self, name: str) -> None:
-        self.training = Training(name)
+        cap = {} if run in (ALONE, "0") else {"bucket_cap_mb": float(run)}
+        self.model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=True, **cap)
+        if run == ALONE:
+            self.model.register_comm_hook(None, untransferred)
         self.sizes: dict[str, int] = {}
         self.ready_ms: dict[str, list[float]] = {}
-        self.tails_ms: list[float] = []
-        self.transfers_ms: dict[int, list[float]] = {LATENCY_ELEMENTS: [], BANDWIDTH_ELEMENTS: []}
-        self.training.distribute(0)
-        self.training.model.register_comm_hook(None, untransferred)
-        for part, parameter in self.training.model.named_parameters():
+        for part, parameter in self.model.named_parameters():
             self.sizes[part] = parameter.numel() * parameter.element_size()
             self.ready_ms[part] = []
             parameter.register_post_accumulate_grad_hook(self._hook(part))
-        self.step, self.started = self.training.stepper(), 0.0
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self.steps_ms: list[float] = []
+        self.started = 0.0
 
     def _hook(self, part: str) -> Callable[[Tensor], None]:
-        return lambda _: self.ready_ms[part].append(1000 * (time.perf_counter() - self.started))
+        return lambda _: self.ready_ms[part].append(self._since_start())
 
-    def _timed(self) -> None:
+    def _since_start(self) -> float:
+        return 1000 * (time.perf_counter() - self.started)
+
+    def step(self) -> None:
+        """Make one step; both ranks start it together."""
+        dist.barrier()
         self.started = time.perf_counter()
-        self.step()
-
-    def measure(self) -> None:
-        """Add one round."""
-        whole_ms = step_ms(self._timed)
-        for times in self.ready_ms.values():
-            del times[-WARM_UP - STEPS : -STEPS]
-        self.tails_ms += [
-            whole - max(times[place - STEPS] for times in self.ready_ms.values())
-            for place, whole in enumerate(whole_ms)
-        ]
-        for elements, times in self.transfers_ms.items():
-            times += transfer_ms(elements)
+        nn.functional.mse_loss(self.model(self.inputs), self.targets).backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
+        self.steps_ms.append(self._since_start())
 
     def record(self) -> dict[str, object]:
-        """All rounds together."""
-        moments = {part: quiet(times) for part, times in self.ready_ms.items()}
-        in_order = sorted(moments, key=lambda part: moments[part])
+        """The gradients in order of readiness, the step, and what of it follows the last gradient."""
+        moments = {part: typical(times[WARM_UP:]) for part, times in self.ready_ms.items()}
+        last = [max(times) for times in zip(*self.ready_ms.values(), strict=True)]
+        behind = [step - ready for step, ready in zip(self.steps_ms, last, strict=True)]
         return {
-            "gradients": [{"ready_ms": moments[part], "bytes": self.sizes[part]} for part in in_order],
-            "update_ms": quiet(self.tails_ms),
-            "points": [{"bytes": 4 * elements, "ms": quiet(times)} for elements, times in self.transfers_ms.items()],
+            "gradients": [
+                {"name": part, "ready_ms": moments[part], "bytes": self.sizes[part]}
+                for part in sorted(moments, key=lambda part: moments[part])
+            ],
+            "step_ms": typical(self.steps_ms[WARM_UP:]),
+            "behind_ms": typical(behind[WARM_UP:]),
         }
 
 
@@ -154,17 +121,18 @@ def main() -> None:
     torch.manual_seed(0)
     dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=RANKS)
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BEHIND_TRANSFERS)  # gloo has its threads by now
-    name, *caps = sys.argv[1:]
-    costs, steps, times = Costs(name), {}, {cap: list[float]() for cap in caps}
-    for cap in caps:
-        training = Training(name)
-        training.distribute(float(cap))
-        steps[cap] = training.stepper()
-    for _ in range(ROUNDS if caps else 1):
-        costs.measure()
-        for cap, step in steps.items():
-            times[cap] += step_ms(step)
-    measured = {"costs": costs.record(), "steps_ms": {cap: quiet(values) for cap, values in times.items()}}
+    name, *runs = sys.argv[1:]
+    trainings = {run: Training(name, run) for run in runs}
+    points: dict[int, list[float]] = {LATENCY_ELEMENTS: [], BANDWIDTH_ELEMENTS: []} if ALONE in runs else {}
+    for _ in range(WARM_UP + STEPS):
+        for training in trainings.values():
+            training.step()
+        for elements, times in points.items():
+            times += transfer_ms(elements)
+    measured = {
+        "runs": {run: training.record() for run, training in trainings.items()},
+        "points": [{"bytes": 4 * elements, "ms": typical(times)} for elements, times in points.items()],
+    }
     if dist.get_rank() == 0:
         print(json.dumps(measured))
     dist.barrier()  # no rank leaves while another still transfers

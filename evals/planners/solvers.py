@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,25 @@ FSMOE_BETA_MS = (1.8543323833e-6, 6.72388e-7, 5.6847387697e-11, 6.70433e-7, 3.49
 POWERS = (1, 2, 4, 8)  # degrees that FSMoE's solver knows
 
 
+class SolverError(Exception):
+    """A fetched solver failed; the message is its own last line."""
+
+
+def _or_its_error(compare: Callable[[Path, str], list[Row]]) -> Callable[[Path, str], list[Row]]:
+    """The rows of a comparison; where the solver fails, one that says so."""
+
+    @functools.wraps(compare)
+    def rows(folder: Path, python: str) -> list[Row]:
+        try:
+            return compare(folder, python)
+        except SolverError as error:
+            question = f"the solver that {compare.__name__} compares with"
+            return [Row("expert-degree", question, "our regret is 0", str(error), "not run", "official solver")]
+
+    return rows
+
+
+@_or_its_error
 def pipemoe(folder: Path, python: str) -> list[Row]:
     """Regret of PipeMoE's solver on the 576 configurations; ours is none."""
     every = list(degree_inputs())
@@ -61,7 +82,8 @@ def pipemoe(folder: Path, python: str) -> list[Row]:
     ]
 
 
-def fsmoe(folder: Path, python: str) -> Row:
+@_or_its_error
+def fsmoe(folder: Path, python: str) -> list[Row]:
     """Degrees of FSMoE's solver by its own constants and formulas, against all of 1 to 8."""
     inputs, givens = [], []
     for tokens in (1024, 2048, 4096, 8192, 16384):
@@ -98,20 +120,25 @@ def fsmoe(folder: Path, python: str) -> Row:
         f"its regret: mean {100 * sum(regrets) / len(regrets):.2f} %, largest {100 * max(regrets):.1f} %; ours "
         f"{100 * max(ours):.1e} %, on {len(regrets)} passes"
     )
-    return judged(
-        "expert-degree", "FSMoE's solver, its constants", "our regret is 0", found, max(ours) < 1e-9, "official solver"
-    )
+    question = "FSMoE's solver, its constants"
+    return [judged("expert-degree", question, "our regret is 0", found, max(ours) < 1e-9, "official solver")]
 
 
 def _run(program: str, folder: Path, python: str, given: object) -> list[Any]:
-    done = subprocess.run(
-        [python, "-c", program, str(folder)],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=LONGEST_RUN_S,
-    )
-    answers = json.loads(done.stdout)
+    try:
+        done = subprocess.run(
+            [python, "-c", program, str(folder)],
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LONGEST_RUN_S,
+        )
+        answers = json.loads(done.stdout)
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or [f"exit code {error.returncode}"])[-1]
+        raise SolverError(f"the solver fails: {last}") from None
+    except (OSError, subprocess.TimeoutExpired, json.JSONDecodeError) as error:
+        raise SolverError(f"the solver does not answer: {error}") from None
     assert isinstance(answers, list)
     return answers

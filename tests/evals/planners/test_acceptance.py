@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from evals.planners import exhaustive
+from evals.planners import exhaustive, solvers
 from evals.planners.__main__ import main
 from evals.planners.row import Row, judged
 from tools.whatif.planners.supernet_schedule import draw, stage_cuts
@@ -39,3 +40,12 @@ def test_events_of_one_chunk_are_a_sum() -> None:
 def test_a_schedule_below_the_work_of_a_chunk_does_not_exist() -> None:
     assert not exhaustive.schedule_exists(1, [1.0] * 7, 7.0)
     assert exhaustive.schedule_exists(1, [1.0] * 7, 7.1)
+
+
+def test_a_solver_that_fails_is_one_row_with_its_own_last_line(tmp_path: Path) -> None:
+    (tmp_path / "solver.py").write_text("def solve_k(*sizes):\n    raise TypeError('only 0-d arrays')\n")
+    (row,) = solvers.pipemoe(tmp_path, sys.executable)
+    assert (row.verdict, row.found) == ("not run", "the solver fails: TypeError: only 0-d arrays")
+    (row,) = solvers.fsmoe(tmp_path, str(tmp_path / "no_python"))
+    assert row.verdict == "not run"
+    assert row.found.startswith("the solver does not answer: ")

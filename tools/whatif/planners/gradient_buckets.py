@@ -2,6 +2,9 @@
 
 The models are dPRO's tensor fusion and Hermes' adaptive gradient fusion: a bucket is a run of consecutive gradients,
 starts when its last gradient is ready and the bucket before it is through, and takes ``alpha + beta * bytes``.
+
+Where transfers and the backward pass share processor cores or memory bandwidth, each ms of an active transfer delays
+the gradients that are not ready yet: ``compute_slowdown_during_transfer``, in ``slowed_buckets``.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from tools.whatif.planners.record import FASTEST_BYTES_PER_MS, MOST_MS, Bytes, Given, Milliseconds, Plan, Planned
+from tools.whatif.planners.slowed_buckets import Cost, best_cut, delayed_ms, least_ms
 from tools.whatif.timeline import Bar
 
 Buckets: TypeAlias = list[list[int]]
@@ -24,6 +28,7 @@ DDP_BUCKET_MB = 25.0  # default of DistributedDataParallel(bucket_cap_mb=...)
 MOST_GRADIENTS = 20_000  # the search looks at every pair: 2e8 at most, about a second
 CAPS_PER_OCTAVE = 4  # sizes of bucket_cap_mb that are tried between 2**n and 2**(n+1) MiB
 NOTICEABLE = 0.01  # of the step; steps of two starts of one setting differ by more, so it is worth no smaller buckets
+MOST_SLOWDOWN = 100.0  # a slip above: the backward pass would hardly go on during a transfer
 ROUNDING = 1e-12  # relative; sums of the same times in another order differ by less
 
 
@@ -51,12 +56,16 @@ class Link(Given):
 
 
 class Input(Given):
-    """Gradients in order of readiness, the link, and the present buckets (else one per gradient)."""
+    """Gradients in order of readiness without transfers, the link, and the present buckets (else one per gradient)."""
 
     gradients: Annotated[list[Gradient], Field(min_length=1, max_length=MOST_GRADIENTS)]
     link: Link
     current: list[list[int]] | None = None
     update_ms: Milliseconds = 0.0
+    compute_slowdown_during_transfer: Annotated[
+        float,
+        Field(ge=1, le=MOST_SLOWDOWN, description="time of a part of the backward pass next to a transfer / alone"),
+    ] = 1.0
 
     @model_validator(mode="after")
     def _in_order(self) -> Input:
@@ -92,31 +101,36 @@ class BucketPlan(Plan):
 
 
 def plan(given: Input) -> Planned:
-    """Return the buckets with the earliest end, of those the fewest; exact, O(n^2) for at most 20,000 gradients."""
+    """Return the buckets with the earliest end, of those the fewest; exact, O(n^2) for at most 20,000 gradients.
+
+    Where transfers slow the backward pass also exact, O(n^3), up to about a thousand gradients; past 2e9 steps of the
+    search the best cut found is returned with the gap to a bound.
+    """
     costs = _Costs(given)
-    buckets = costs.fewest(costs.earliest_ends())
-    after_ms, begun_idle = costs.end_ms(buckets)
+    buckets, least_ms = costs.best()
+    spans = costs.spans_ms(buckets)
+    after_ms = spans[-1][1]
+    ready_ms = float(costs.delayed_ms(spans)[-1])
     current = given.current or [[each] for each in range(len(given.gradients))]
-    last_ready_ms = float(costs.ready_ms[-1])
-    made = BucketPlan(
-        buckets=buckets, exposed_communication_ms=after_ms - last_ready_ms, ddp=_ddp(costs, given.update_ms)
-    )
-    if begun_idle:
+    made = BucketPlan(buckets=buckets, exposed_communication_ms=after_ms - ready_ms, ddp=_ddp(costs, given.update_ms))
+    if spans[-1][0] > (spans[-2][1] if len(spans) > 1 else 0.0):
         bound = "the last gradient: its bucket starts as soon as it is ready"
     elif costs.alpha_ms * len(buckets) > costs.beta_ms_per_byte * costs.total_bytes:
         bound = "the latency of the transfers"
     else:
         bound = "the bandwidth of the link"
+    slowdown = given.compute_slowdown_during_transfer
+    slowed = f"The backward pass takes {slowdown:.4g} times as long while a transfer is active."
     return Planned(
         planner="gradient-buckets",
         plan=made,
-        before_ms=costs.end_ms(current)[0] + given.update_ms,
+        before_ms=costs.end_ms(current) + given.update_ms,
         after_ms=after_ms + given.update_ms,
-        gap_ms=0.0,
+        gap_ms=max(0.0, after_ms - least_ms),
         bound=bound,
         assumptions=[
             "Buckets are transferred one after another in order; a transfer takes alpha + beta * bytes.",
-            "Transfers do not slow the backward pass.",
+            "Transfers do not slow the backward pass." if slowdown == 1 else slowed,
         ],
         bars=lambda: [*_bars(given, costs, current, "present"), *_bars(given, costs, buckets, "planned")],
     )
@@ -124,23 +138,30 @@ def plan(given: Input) -> Planned:
 
 def _bars(given: Input, costs: _Costs, buckets: Buckets, group: str) -> list[Bar]:
     """The gradients as they become ready, the transfer of each bucket, and the update."""
-    bars, ready_ms, end_ms = list[Bar](), 0.0, 0.0
-    for place, each in enumerate(given.gradients):
+    spans = costs.spans_ms(buckets)
+    moments, before_ms, bars = costs.delayed_ms(spans), 0.0, list[Bar]()
+    for place, (each, ready_ms) in enumerate(zip(given.gradients, moments.tolist(), strict=True)):
         name = f"gradient {place}, {each.bytes:.4g} bytes"
-        bars.append(Bar("backward pass", name, "backward pass", ready_ms, each.ready_ms, group))
-        ready_ms = each.ready_ms
-    for place, members in enumerate(buckets):
-        start_ms, end_ms = costs.span_ms(members, end_ms)
+        bars.append(Bar("backward pass", name, "backward pass", before_ms, ready_ms, group))
+        before_ms = ready_ms
+    for place, (members, span) in enumerate(zip(buckets, spans, strict=True)):
         name = f"bucket {place}, gradients {members[0]} to {members[-1]}"
-        bars.append(Bar("link", name, "transfer", start_ms, end_ms, group))
+        bars.append(Bar("link", name, "transfer", *span, group))
     if given.update_ms:
+        end_ms = spans[-1][1]
         bars.append(Bar("backward pass", "update", "update", end_ms, end_ms + given.update_ms, group))
     return bars
 
 
 def simulated_ms(given: Input, buckets: Buckets) -> float:
     """Return the end of the step with these buckets."""
-    return _Costs(given).end_ms(buckets)[0] + given.update_ms
+    return _Costs(given).end_ms(buckets) + given.update_ms
+
+
+def moments_ms(given: Input, buckets: Buckets) -> list[float]:
+    """Return when the gradients are ready next to the transfers of these buckets."""
+    costs = _Costs(given)
+    return [float(each) for each in costs.delayed_ms(costs.spans_ms(buckets))]
 
 
 def ddp_buckets(sizes: Sequence[float], first_bytes: float, cap_bytes: float) -> Buckets:
@@ -165,10 +186,24 @@ class _Costs:
         self.ready_ms = np.array([each.ready_ms for each in given.gradients])
         self.sizes = [each.bytes for each in given.gradients]
         self.before_bytes = np.concatenate(([0.0], np.cumsum(self.sizes)))
+        self.lost = 1.0 - 1.0 / given.compute_slowdown_during_transfer
 
     @property
     def total_bytes(self) -> float:
         return float(self.before_bytes[-1])
+
+    def best(self) -> tuple[Buckets, float]:
+        """The buckets with the earliest end, and what no others can be below."""
+        undelayed = self.fewest(self.earliest_ends())
+        known_ms = self.end_ms(undelayed)
+        if not self.lost:
+            return undelayed, known_ms
+        cost = Cost(self.ready_ms, self.before_bytes, self.alpha_ms, self.beta_ms_per_byte, self.lost)
+        cut = best_cut(cost, known_ms, ROUNDING)
+        if cut is None:
+            return undelayed, least_ms(cost)
+        behind = [*cut.firsts[1:], len(self.sizes)]
+        return [list(range(*ends)) for ends in zip(cut.firsts, behind, strict=True)], cut.least_ms
 
     def transfer_ms(self, last: int) -> NDArray[np.float64]:
         """Times of the buckets that end with gradient ``last`` and begin with 0, 1, ... ``last``."""
@@ -201,19 +236,24 @@ class _Costs:
             deadline_ms, behind = deadline_ms - float(transfer_ms[first]), first
         return buckets[::-1]
 
-    def end_ms(self, buckets: Buckets) -> tuple[float, bool]:
-        """End of the last transfer, and whether the link was idle before it."""
-        end_ms, idle = 0.0, False
-        for members in buckets:
-            idle = float(self.ready_ms[members[-1]]) > end_ms
-            _, end_ms = self.span_ms(members, end_ms)
-        return end_ms, idle
+    def end_ms(self, buckets: Buckets) -> float:
+        """End of the last transfer."""
+        return self.spans_ms(buckets)[-1][1]
 
-    def span_ms(self, members: Sequence[int], free_ms: float) -> tuple[float, float]:
-        """Start and end of the transfer of a bucket on a link that is free from ``free_ms``."""
-        start_ms = max(free_ms, float(self.ready_ms[members[-1]]))
-        size = sum(self.sizes[each] for each in members)
-        return start_ms, start_ms + self.alpha_ms + self.beta_ms_per_byte * size
+    def spans_ms(self, buckets: Buckets) -> list[tuple[float, float]]:
+        """Start and end of the transfer of each bucket."""
+        spans, free_ms, busy_ms = list[tuple[float, float]](), 0.0, 0.0
+        for members in buckets:
+            transfer_ms = self.alpha_ms + self.beta_ms_per_byte * sum(self.sizes[each] for each in members)
+            start_ms = max(free_ms, float(self.ready_ms[members[-1]]) + self.lost * busy_ms)
+            free_ms = start_ms + transfer_ms
+            busy_ms += transfer_ms
+            spans.append((start_ms, free_ms))
+        return spans
+
+    def delayed_ms(self, spans: list[tuple[float, float]]) -> NDArray[np.float64]:
+        """When the gradients are ready next to these transfers."""
+        return delayed_ms(self.ready_ms, spans, self.lost)
 
 
 def _ddp(costs: _Costs, update_ms: float) -> Ddp:
@@ -224,8 +264,8 @@ def _ddp(costs: _Costs, update_ms: float) -> Ddp:
     default = ddp_buckets(costs.sizes, DDP_FIRST_BUCKET_BYTES, DDP_BUCKET_MB * MIB)
     octaves = int(np.ceil(np.log2(max(costs.total_bytes / MIB, 1.0)))) + 10
     caps_mb = [round(2.0 ** (-10 + step / CAPS_PER_OCTAVE), 6) for step in range(octaves * CAPS_PER_OCTAVE + 1)]
-    ends = {cap: costs.end_ms(ddp_buckets(costs.sizes, cap * MIB, cap * MIB))[0] for cap in caps_mb}
-    default_ms = costs.end_ms(default)[0] + update_ms
+    ends = {cap: costs.end_ms(ddp_buckets(costs.sizes, cap * MIB, cap * MIB)) for cap in caps_mb}
+    default_ms = costs.end_ms(default) + update_ms
     near_ms = (min(ends.values()) + update_ms) * (1 + NOTICEABLE)
     if default_ms <= near_ms:
         return Ddp(bucket_cap_mb=None, after_ms=default_ms, default_ms=default_ms)

@@ -165,8 +165,11 @@ class _Search:
         self.behind = [*accumulate(reversed(self.bytes), initial=0.0)][::-1]
         self.base_ms = totals.compute_ms
         room = limits.memory_bytes - totals.state_bytes - largest_bytes
-        self.demand_bytes = totals.activation_bytes - room / limits.in_flight if room >= 0 else INFINITE
-        self.demand_bytes -= ROUNDING * totals.activation_bytes
+        lost_bytes = (
+            ROUNDING * limits.memory_bytes
+        )  # what rounding may take from the room; a plan is checked when found
+        self.demand_bytes = totals.activation_bytes - room / limits.in_flight if room >= -lost_bytes else INFINITE
+        self.demand_bytes -= ROUNDING * totals.activation_bytes + lost_bytes
         self.bound_ms = self.relaxed_ms(0, 0.0, 0.0, self.demand_bytes)
 
     def relaxed_ms(self, place: int, again_ms: float, swapped: float, demand: float) -> float:

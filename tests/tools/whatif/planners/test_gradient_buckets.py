@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evals.planners.exhaustive import best_buckets_ms, bucket_end_ms
 from tools.whatif.planners.gradient_buckets import BucketPlan, Input, ddp_buckets, plan
@@ -78,3 +79,74 @@ def test_thousands_of_gradients_are_planned() -> None:
     gradients = [{"ready_ms": 0.01 * each, "bytes": 1000 + each % 7} for each in range(2000)]
     made = planned(gradients=gradients, link={"alpha_ms": 0.05, "beta_ms_per_byte": 1e-7})
     assert 1 < len(made.buckets) < 1000
+
+
+def walked_end_ms(given_input: Input, buckets: list[list[int]]) -> float:
+    """The end of the last transfer, from event to event: the backward pass goes on slower while one is active."""
+    at, done, free, waiting = 0.0, 0.0, 0.0, [members[-1] for members in buckets]
+    sizes = [sum(given_input.gradients[each].bytes for each in members) for members in buckets]
+    for last, size in zip(waiting, sizes, strict=True):
+        work = given_input.gradients[last].ready_ms
+        if at < free:  # a transfer is active: until it ends, or the gradient is ready
+            pace = 1 / given_input.compute_slowdown_during_transfer
+            until = min(free, at + max(work - done, 0.0) / pace)
+            done, at = done + pace * (until - at), until
+            if at < free:
+                done, at = done + pace * (free - at), free
+        if done < work:
+            at, done = at + work - done, work
+        free = at + given_input.link.alpha_ms + given_input.link.beta_ms_per_byte * size
+    return free
+
+
+def cuts(count: int) -> list[list[list[int]]]:
+    """All ways to cut ``count`` gradients into runs."""
+    if count == 0:
+        return [[]]
+    return [[*before, list(range(first, count))] for first in range(count) for before in cuts(first)]
+
+
+@seed(2)
+@settings(max_examples=200, deadline=None)
+@given(inputs(), st.sampled_from([1.0, 1.001, 1.3, 2.0, 10.0, 100.0]))
+def test_next_to_slowing_transfers_the_end_is_the_best_of_all_cuts(given_input: Input, slowdown: float) -> None:
+    slowed = given_input.model_copy(update={"compute_slowdown_during_transfer": slowdown})
+    made = plan(slowed)
+    assert isinstance(made.plan, BucketPlan)
+    ends = {len(buckets): walked_end_ms(slowed, buckets) for buckets in cuts(len(slowed.gradients))}
+    best_ms = min(walked_end_ms(slowed, buckets) for buckets in cuts(len(slowed.gradients)))
+    assert made.after_ms - slowed.update_ms == pytest.approx(best_ms, rel=1e-9, abs=1e-9)
+    assert walked_end_ms(slowed, made.plan.buckets) == pytest.approx(best_ms, rel=1e-9, abs=1e-9)
+    assert made.before_ms == pytest.approx(ends[len(slowed.gradients)] + slowed.update_ms, rel=1e-9, abs=1e-9)
+    assert made.gap_ms == pytest.approx(0.0, abs=1e-9 * best_ms + 1e-9)
+
+
+def test_a_transfer_delays_what_the_backward_pass_still_computes() -> None:
+    gradients = [{"ready_ms": 10.0, "bytes": 20}, {"ready_ms": 30.0, "bytes": 5}]
+    link = {"alpha_ms": 0.0, "beta_ms_per_byte": 1.0}
+    slowed = {"gradients": gradients, "link": link, "current": [[0, 1]], "compute_slowdown_during_transfer": 2.0}
+    made = plan(Input.model_validate(slowed))
+    assert isinstance(made.plan, BucketPlan)
+    # From 10 to 30 ms at half speed: 10 of the 20 ms that are left are done, the second gradient is ready at 40.
+    assert (made.after_ms, made.before_ms, made.plan.exposed_communication_ms) == (45.0, 55.0, 5.0)
+    assert "takes 2 times as long" in made.assumptions[1]
+
+
+def test_a_search_that_is_cut_short_names_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients = [{"ready_ms": float(each), "bytes": 1} for each in range(12)]
+    link = {"alpha_ms": 0.1, "beta_ms_per_byte": 0.5}
+    slowed = Input.model_validate({"gradients": gradients, "link": link, "compute_slowdown_during_transfer": 1.5})
+    exact = plan(slowed)
+    monkeypatch.setattr("tools.whatif.planners.slowed_buckets.MOST_WORK", 2.0 * 12**2)  # two buckets at most
+    bounded = plan(slowed)
+    assert exact.gap_ms == 0.0
+    assert bounded.gap_ms is not None
+    assert bounded.after_ms >= exact.after_ms >= bounded.after_ms - bounded.gap_ms
+
+
+def test_a_slowdown_below_one_is_refused() -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        Input.model_validate(
+            {"gradients": [{"ready_ms": 1, "bytes": 1}], "link": {"alpha_ms": 0, "beta_ms_per_byte": 0}}
+            | {"compute_slowdown_during_transfer": 0.9}
+        )

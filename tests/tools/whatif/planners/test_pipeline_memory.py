@@ -105,3 +105,24 @@ def test_one_byte_too_many_of_tens_of_terabytes_is_no_end_of_the_search() -> Non
     limits = StageLimits(memory_bytes=3e13 + 4, link_bytes_per_ms=1e9, in_flight=2)
     made = best_actions(layers, limits, Budget(nodes=100, per_stage=100))
     assert made.actions == ("recompute", "keep", "swap")  # the first one alone leaves one byte too many
+
+
+def test_memory_exactly_at_the_limit_is_used_where_rounding_takes_a_byte() -> None:
+    sizes = (3e9, 7136779939.552644)  # 3e9 + the second is the limit, but the limit - 3e9 is less than the second
+    times = ((0.0, 9.5), (3.0, 2.0))
+    layers = [
+        {"forward_ms": forward, "backward_ms": backward, "activation_bytes": size}
+        | {"weight_bytes": weight, "optimizer_bytes": 0.0}
+        for (forward, backward), size, weight in zip(times, sizes, (0.0, 3e9), strict=True)
+    ]
+    limit = 3e9 + sizes[1]
+    assert limit - 3e9 < sizes[1]
+    made = plan(
+        Input.model_validate(
+            {"layers": layers, "stages": 1, "device_memory_bytes": limit, "host_link_bytes_per_ms": 1e9}
+        )
+    )
+    assert isinstance(made.plan, PipelinePlan)
+    assert made.plan.actions == ["recompute", "swap"]  # 14.27 ms of traffic next to 14.5 ms of compute
+    assert made.after_ms == 14.5
+    assert made.plan.stage_memory_bytes == [limit]
