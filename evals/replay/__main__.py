@@ -36,15 +36,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", action="store_true", help="replay a graph of a million operators, nothing else")
     parser.add_argument("--operators", type=int, default=OPERATORS, help="size of that graph")
     parser.add_argument("--write", action="store_true", help=f"write the tables into {RESULTS.name}")
-    parser.add_argument("runs", nargs="*", type=Path, help="runs to compare with (default: all recorded ones)")
+    runs_help = "runs to compare with, and nothing about clocks (default: all recorded ones)"
+    parser.add_argument("runs", nargs="*", type=Path, help=runs_help)
     args = parser.parse_args(words)
     speed = measure(args.operators)
     text = _speed_text(speed)
     if not args.speed:
         named = [("named", run) for run in args.runs]
-        text += f"\n{clock_text()}\n" + error_text(
-            errors(named or list(recorded_runs(Places.from_environment(os.environ))))
-        )
+        text += "\n" if named else f"\n{clock_text()}\n"
+        text += error_text(errors(named or list(recorded_runs(Places.from_environment(os.environ)))))
     print(text)
     if args.write:
         RESULTS.write_text(f"# Replay: speed and error\n\nWritten by `python -m evals.replay --write`.\n\n{text}\n")

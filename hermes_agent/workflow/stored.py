@@ -50,14 +50,18 @@ def adds_files(known: Sequence[Path], more: Sequence[Path]) -> bool:
 
 
 def _own_cases(folder: Path | None) -> list[object]:
-    """Name, size and time of a team's own cases; their content may be on a diagnosis that recalled them."""
+    """Name, size and time of a team's own cases; their content may be on a diagnosis that recalled them.
+
+    A folder without cases changes no diagnosis, wherever it is.
+    """
     if folder is None:
         return []
     try:
         known = [(path.name, path.stat()) for path in folder.glob("*.yaml")]
-        return [str(folder), *sorted((name, status.st_size, status.st_mtime_ns) for name, status in known)]
     except OSError:
         return [str(folder)]
+    cases = sorted((name, status.st_size, status.st_mtime_ns) for name, status in known)
+    return [str(folder), *cases] if cases else []
 
 
 def _contents(paths: tuple[Path, ...], request: Request) -> list[object]:

@@ -63,6 +63,12 @@ def test_a_stored_diagnosis_is_made_anew_when_private_cases_change(tmp_path: Pat
     assert len({empty, first, second}) == 3
 
 
+def test_where_a_folder_without_private_cases_is_makes_no_other_diagnosis(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    folders = (None, tmp_path / "empty", tmp_path / "missing")
+    assert len({key(Request(paths=(), private_cases=folder)) for folder in folders}) == 1
+
+
 def choice(cwd: Path, home: Path, **env: str) -> EmbeddingChoice:
     variables = {f"HERMES_DX_CASES_EMBEDDING_{name.upper()}": value for name, value in env.items() if name.islower()}
     others = {name: value for name, value in env.items() if name.isupper()}
