@@ -31,6 +31,7 @@ UNMARKED = (
     "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
     "figures of the whole recording; nothing shows that training steps look like it."
 )
+ALSO_LOST = "Also seen: {}, which add {{0}} to the mean step (lead {})."
 NO_TRAINING = "No training step found: the traces hold neither a backward pass nor an optimizer"
 
 
@@ -53,6 +54,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     of_output = _of_output(profile)
     headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
+    headline += _other_losses(ranking)
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_of_samples(profile),
@@ -299,6 +301,17 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         also = _cost(profile, top, f"Also found{_doubt(top, enough)}: ", marked)
         return [_only_leads(ranking, takes, step), also, *unexplained]
     return [*said, *unexplained]
+
+
+def _other_losses(ranking: Ranking) -> list[Sentence]:
+    """Of a problem what the steps lose next to its causes, with the lead that describes it."""
+    verdict = ranking.steps_verdict or ranking.verdict
+    found = [(at, lead) for at, lead in enumerate(ranking.leads, 1) if lead.loss and verdict == "problem"]
+    costs = (
+        (at, lead, next((each for each in lead.claim.facts if each.value == lead.impact_ms), None))
+        for at, lead in found
+    )
+    return [Sentence(ALSO_LOST.format(lead.loss, at), (cost,)) for at, lead, cost in costs if cost is not None]
 
 
 def _doubt(ranked: RankedCause, enough: float) -> str:

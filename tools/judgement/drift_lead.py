@@ -35,4 +35,5 @@ def drift_lead(profile: Profile, series: RunSeries) -> Lead | None:
     candidates, decide_by = candidates_of(profile, "slower_steadily", series.slowest_rank)
     if len(profile.rank_numbers) < 2:
         candidates = tuple(each for each in candidates if each.cause not in BETWEEN_RANKS)
-    return Lead(Place("step", series.ranks, TOWARDS_END), cost.value, share.value, claim, candidates, decide_by)
+    place = Place("step", series.ranks, TOWARDS_END)
+    return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss="steps that get steadily longer")

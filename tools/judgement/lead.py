@@ -41,7 +41,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Lead:
-    """A place, its size per step (0: not known), the causes that would look like it, and what decides."""
+    """A place, its size per step (0: not known), the causes that would look like it, and what decides.
+
+    ``loss``: what costs the steps so much, in a few words, where it is a loss next to the causes of a problem.
+    """
 
     place: Place
     impact_ms: float
@@ -49,6 +52,7 @@ class Lead:
     claim: Sentence
     candidates: tuple[Candidate, ...]
     decide_by: str
+    loss: str = ""
 
 
 def candidates_of(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tools.findings import Finding, Sentence
+from tools.intervals import intersect, length
 from tools.judgement.lead import Candidate, Lead, Place, candidates_of
 from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
@@ -26,7 +29,8 @@ from tools.metrics.step_modes import difference
 from tools.views.communication.collectives import main_group
 from tools.views.profile import Profile
 from tools.views.steps.coarse import step_series
-from tools.views.steps.modes import step_modes, steps_text
+from tools.views.steps.modes import common_steps, step_modes, steps_text
+from tools.whatif.change import Scale
 
 MOST = 3  # leads of one diagnosis
 
@@ -97,7 +101,8 @@ def _uneven(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
         share = 100.0 * cost.value / profile.mean_step_ms
         if at.part != "compute" or share < profile.thresholds["cause_share_pct"]:
             continue
-        if sum(worth_pct(profile, each) for each in sure) >= EXPLAINED * share:
+        explained = 100.0 * _of_longer_ms(profile, mode, at.rank, sure) / profile.mean_step_ms
+        if explained >= EXPLAINED * share or share - explained < profile.thresholds["cause_share_pct"]:
             continue
         group = step_modes(profile)[mode - 1]
         steps = steps_text(group.steps, step_series(profile).numbers.tolist())
@@ -106,8 +111,39 @@ def _uneven(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
         text = f"Some steps ({steps}) take {{0}}, which adds {{1}} to the mean step: rank {at.rank} computes longer"
         claim = Sentence(f"{text}{named}.", (length, cost), (at.name,) if at.name else ())
         candidates, decide_by = candidates_of(profile, "uneven_compute", at.rank)
-        found.append(Lead(Place(at.part, (at.rank,), steps), cost.value, share, claim, candidates, decide_by))
+        loss = f"longer steps ({steps})"
+        found.append(
+            Lead(Place(at.part, (at.rank,), steps), cost.value, share, claim, candidates, decide_by, loss=loss)
+        )
     return found
+
+
+def _of_longer_ms(profile: Profile, mode: int, rank: int, sure: Sequence[RankedCause]) -> float:
+    """Of what a group of longer steps adds to the mean step the part that goes with these causes, ms.
+
+    What a cause changes in the trace counts as far as it takes more from these steps than from the shortest; all that
+    a cause is worth counts where it has no place in the trace, for it may be in them alone.
+    """
+    groups, common = step_modes(profile), len(common_steps(profile))
+    taken_ms = 0.0
+    for each in sure:
+        parts = [part for part in each.finding.change if isinstance(part, Scale)]
+        if len(parts) < max(1, len(each.finding.change)):
+            taken_ms += worth_pct(profile, each) / 100.0 * profile.mean_step_ms
+            continue
+        longer, shortest = (
+            _taken_each_ms(profile, rank, group.steps, parts) for group in (groups[mode - 1], groups[0])
+        )
+        taken_ms += max(longer - shortest, 0.0) * len(groups[mode - 1].steps) / common
+    return taken_ms
+
+
+def _taken_each_ms(profile: Profile, rank: int, steps: Sequence[int], parts: Sequence[Scale]) -> float:
+    """What these changes take from a step of the group on the rank, ms."""
+    spans = [profile.rank(rank).rank.step(number) for number in steps]
+    windows = np.array([[each.start_ns, each.end_ns] for each in spans], dtype=np.int64)
+    taken = sum((1.0 - each.factor) * length(intersect(each.intervals, windows)) for each in parts if each.rank == rank)
+    return taken / 1e6 / len(steps)
 
 
 def _late(profile: Profile, sure: Sequence[RankedCause], open_places: Sequence[RankedCause]) -> list[Lead]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
 from tools.judgement.lead import Lead, in_terms_of_run
-from tools.judgement.leads import leads
+from tools.judgement.leads import MOST, leads
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
 from tools.judgement.series_doubt import doubted
+from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
 from tools.judgement.verdict import Verdict, judge_records, judge_steps, unexplained_parts, with_unfinished
 from tools.views.profile import Profile
@@ -110,6 +111,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
     open_leads = leads(profile, ordered_causes, of_steps, open_places)
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
+    if of_steps.verdict == "problem":
+        open_leads = joined(open_leads, series_losses(profile, ordered_causes), MOST)
     hung = judged is not of_steps
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)

@@ -7,20 +7,19 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.judgement.drift_lead import BETWEEN_RANKS, drift_lead
+from tools.judgement.drift_lead import drift_lead
 from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_of
+from tools.judgement.level_lead import level_lead
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.thread_leads import thread_lead
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.recorded.job_tables import step_timers
-from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.steps.modes import steps_text
 from tools.views.steps.series import RunSeries
-from tools.views.steps.shape import clear_change
 
 # Parts of a step that records hold, and what they are called in a trace.
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
@@ -40,14 +39,17 @@ SAID: Mapping[str, str] = MappingProxyType(
 
 
 def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgement) -> tuple[Lead, ...]:
-    """The lead of an inconclusive verdict on records alone: its largest hypothesis, else its largest recorded part."""
+    """The lead of an inconclusive verdict on records alone: its largest hypothesis, else its largest recorded part.
+
+    Losses of the series that neither of them is are ``tools.judgement.series_losses``.
+    """
     series = profile.series
     if series is None or judged.verdict != "inconclusive":
         return ()
     of_thread = thread_lead(profile, series, judged)
     first = _hypothesis(profile, series, causes[0], judged) if causes else _largest_part(profile, series, judged)
     first = of_thread if of_thread is not None and _instead(of_thread, first, bool(causes)) else first
-    change = _level_change(profile, series) or drift_lead(profile, series)
+    change = level_lead(profile, series) or drift_lead(profile, series)
     if change is None:
         return (first,)
     return (first, change) if first.place.part != "step" and first.impact_pct > change.impact_pct else (change, first)
@@ -61,33 +63,6 @@ def _instead(of_thread: Lead, first: Lead, hypothesis: bool) -> bool:
     if not hypothesis:
         return first.place.part == "step"
     return of_thread.place.part != "compute" and of_thread.impact_pct > first.impact_pct
-
-
-def _level_change(profile: Profile, series: RunSeries) -> Lead | None:
-    """The longer of two levels of the step time, as far as it adds a noticeable share to the mean step."""
-    limits = profile.thresholds
-    change = clear_change(step_series_of(series.whole), limits["fluctuation_pct"])
-    if change is None:
-        return None
-    longer = change.after_ms > change.before_ms
-    cost, share = measure(profile, "series_level_cost_ms"), measure(profile, "series_level_cost_pct")
-    if share.value < limits["cause_share_pct"]:
-        return None
-    sides = ("after", "before") if longer else ("before", "after")
-    levels = tuple(measure(profile, "series_level_ms", side=side) for side in sides)
-    steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
-    text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
-    entry = table("leads")["slower_later" if longer else "slower_at_first"]
-    candidates = tuple(
-        Candidate(each["cause"], each["likelihood"], each["why"])
-        for each in entry["candidates"]
-        if len(profile.rank_numbers) > 1 or each["cause"] not in BETWEEN_RANKS
-    )
-    place = Place("step", series.ranks, steps)
-    claim = Sentence(text, (*levels, cost, share))
-    way = entry["decide_by"][-1]
-    decide_by = way["do"] if profile.accelerated else way.get("on_host", way["do"])
-    return Lead(place, cost.value, share.value, claim, candidates, decide_by)
 
 
 MOST_WITHOUT_STEPS = 3

@@ -53,6 +53,7 @@ from tools.metrics.recorded import (
     job_tables,
     level_change,
     logged_saves,
+    long_steps,
     memory_snapshots,
     operations,
     own_time,
@@ -134,7 +135,7 @@ MODULES = (
     *(environment,),
     *(repeated_lines, samples, saves, series),
     *(ascend, collective_calls, collector, drift),
-    *(job_log, job_tables, level_change, logged_saves, operations, own_time),
+    *(job_log, job_tables, level_change, logged_saves, long_steps, operations, own_time),
 )
 
 

@@ -274,6 +274,18 @@ def _folded(series: StepSeries, limit_pct: float) -> Stalls | None:
     return _stalls(series, period, excess, long_rows, chosen | long_rows, int(chosen.sum()))
 
 
+def long_excess_ms(series: StepSeries, limit_pct: float) -> NDArray[np.float64]:
+    """What each step that is long by itself takes over the median of the steps around it, ms; 0 for all others.
+
+    Long is over ``limit_pct`` of that median and beyond the scatter of the series; a level or a drift makes none.
+    """
+    around = pd.Series(series.ms).rolling(AROUND, center=True, min_periods=AROUND // 2).median().to_numpy()
+    excess = np.asarray(series.ms - around, dtype=np.float64)
+    spread = SCALE * float(np.median(np.abs(excess - np.median(excess))))
+    long = excess > np.maximum(limit_pct / 100.0 * around, ROBUST_SPREADS * spread)
+    return np.where(long, excess, 0.0)
+
+
 def _reached(due: NDArray[np.bool_], high: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The neighbours that stalls reach into: a side where most of them do, and the long one of a due step that is not.
 

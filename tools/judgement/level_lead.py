@@ -1,0 +1,40 @@
+"""The lead of a run whose steps are longer from some step on, or until one."""
+
+from __future__ import annotations
+
+from tools.findings import Sentence
+from tools.judgement.drift_lead import BETWEEN_RANKS
+from tools.judgement.lead import Candidate, Lead, Place
+from tools.knowledge.tables import table
+from tools.metrics.recorded.series import step_series_of
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.steps.series import RunSeries
+from tools.views.steps.shape import clear_change
+
+
+def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
+    """The longer of two levels of the step time, as far as it adds a noticeable share to the mean step."""
+    limits = profile.thresholds
+    change = clear_change(step_series_of(series.whole), limits["fluctuation_pct"])
+    if change is None:
+        return None
+    longer = change.after_ms > change.before_ms
+    cost, share = measure(profile, "series_level_cost_ms"), measure(profile, "series_level_cost_pct")
+    if share.value < limits["cause_share_pct"]:
+        return None
+    sides = ("after", "before") if longer else ("before", "after")
+    levels = tuple(measure(profile, "series_level_ms", side=side) for side in sides)
+    steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
+    text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
+    entry = table("leads")["slower_later" if longer else "slower_at_first"]
+    candidates = tuple(
+        Candidate(each["cause"], each["likelihood"], each["why"])
+        for each in entry["candidates"]
+        if len(profile.rank_numbers) > 1 or each["cause"] not in BETWEEN_RANKS
+    )
+    place = Place("step", series.ranks, steps)
+    claim = Sentence(text, (*levels, cost, share))
+    way = entry["decide_by"][-1]
+    decide_by = way["do"] if profile.accelerated else way.get("on_host", way["do"])
+    return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss=f"longer steps {steps}")
