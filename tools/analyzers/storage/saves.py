@@ -16,6 +16,7 @@ from tools.metrics.recorded.logged_saves import ended_by_limit
 from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
+from tools.views.host.phases import evaluation
 from tools.views.profile import Profile
 from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import PERIOD_STEPS, Stalls
@@ -38,6 +39,12 @@ WRITING = ": it is then that the process writes, as a checkpoint is saved."
 TAKEN = ": a traced step takes the values of all parameters, as `state_dict()` does, and then pauses."
 SAVING = ": next to them the output says that a checkpoint is saved."
 LOGGED = "In the output {0} stand next to a line that says so."
+EVALUATING = (
+    "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step: next to them the output says that"
+    " the model is evaluated."
+)
+WANTED = "Evaluation is wanted work; what can change is how often it runs and on how many batches."
+RARER = "They would cost 5 % of the mean step every {0}, and 1 % every {1}."
 WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
 UNPLACED_CAP = 0.65  # samples are too far apart to show that it is written in the long steps
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
@@ -74,16 +81,14 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         return clean(say(text, *facts))
     worst = max(stalls, key=lambda rank: (stalls[rank].cost_ms, -rank))
     cost = measure(profile, "stall_cost_ms", rank=worst)
-    small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
-    if small or _filled_by_other(series, stalls[worst]):
-        text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
-        return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
-    if ended_by_limit(profile, worst, stalls[worst]):
-        text = "Long steps recur every {0} until the output reports the limit of recompilations, and end there."
-        return clean(say(text, measure(profile, "stall_period_steps", rank=worst)))
+    if (other := _otherwise_long(profile, series, stalls[worst], worst, cost)) is not None:
+        return other
     writers, logged = _writers(profile, series, stalls), measured(profile, "logged_save_steps", rank=worst)
+    evaluated = None if logged or writers else measured(profile, "logged_evaluation_steps", rank=worst)
+    if evaluated is not None:
+        return _evaluating(profile, series, stalls, evaluated)
     traced = () if writers else _traced(profile, stalls)
-    ran = None if writers or traced else _running(profile, stalls)
+    ran = None if writers or traced or logged else _running(profile, stalls)
     if ran is not None and not profile.traced:
         return _computing(profile, series, stalls, ran)
     if ran is not None:
@@ -93,7 +98,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     what, sure = (BLOCKED, 0.75) if blocked else (TAKEN, 0.85) if traced else (".", 0.45)
     if writers:
         placed = all(each.placed for each in writers.values())
-        what, sure = (WRITING, 0.92) if placed else (WRITING_SOMETIME, UNPLACED_CAP)
+        what, sure = (WRITING, 0.92) if placed else (SAVING, 0.92) if logged else (WRITING_SOMETIME, UNPLACED_CAP)
     elif logged is not None:
         what, sure = SAVING, 0.85
     share_pct = 100.0 * cost.value / series.mean_ms
@@ -120,10 +125,53 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         details=(
             *(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
             *(() if logged is None else (say(LOGGED, logged),)),
+            *((say(RARER, *_spacings(profile, worst)),) if writers or logged else ()),
         ),
         against=() if writers or traced or logged else (say(UNSEEN if blocked else _open(series)),),
         hints={} if writers or traced or logged or blocked else _unknown(profile),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
+    )
+
+
+def _otherwise_long(profile: Profile, series: RunSeries, stalls: Stalls, rank: int, cost: Fact) -> Check | None:
+    """The answer where the long steps cost little, or where something that is recorded makes them long."""
+    small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
+    if small or _filled_by_other(series, stalls):
+        text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
+        return clean(say(text, measure(profile, "stall_period_steps", rank=rank), cost))
+    if ended_by_limit(profile, rank, stalls):
+        text = "Long steps recur every {0} until the output reports the limit of recompilations, and end there."
+        return clean(say(text, measure(profile, "stall_period_steps", rank=rank)))
+    return None
+
+
+def _spacings(profile: Profile, rank: int) -> tuple[Fact, Fact]:
+    """The least distances of saves at which they cost 5 and 1 % of the mean step."""
+    five, one = (measure(profile, "stall_spacing_steps", pct=pct, rank=rank) for pct in (5, 1))
+    return five, one
+
+
+def _evaluating(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], evaluated: Fact) -> Check | Finding:
+    """Long steps of which the output says that the model is evaluated; where a trace shows that, its check answers."""
+    (rank,) = evaluated.ranks
+    cost = measure(profile, "stall_cost_ms", rank=rank)
+    facts = measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=rank)
+    if profile.traced and any(evaluation(profile, each) is not None for each in profile.run.rank_numbers):
+        return clean(say("Long steps recur every {0}, {1} longer than usual: the trace shows evaluations.", *facts))
+    return Finding(
+        cause="evaluation_stall",
+        claim=say(EVALUATING, *facts, cost),
+        confidence=confidence((100.0 * cost.value / series.mean_ms, profile.thresholds["noted_pct"]), at_most=0.85),
+        ranks=tuple(sorted(stalls)),
+        steps=stalls[rank].steps,
+        saving=replace(
+            saving(profile, cost.value, 0.3, 1.1, "mean step with the long steps minus without them"),
+            error_ms=_error_ms(series, rank, stalls[rank]),
+        ),
+        details=(say(LOGGED, evaluated), say(RARER, *_spacings(profile, rank))),
+        against=(say(WANTED),),
+        disproved_by="the long steps stay with evaluation turned off",
+        signals=("evaluation lines in the log",),
     )
 
 

@@ -1,8 +1,11 @@
-"""Long steps that the job's own output explains: saves next to them, and the limit of recompilations after them."""
+"""Long steps that the job's own output explains: saves and evaluations next to them, and the limit of recompilations
+after them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -11,9 +14,13 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.job_log import job_log, of_lines, warning_of
 from tools.metrics.recorded.series import rank_stalls, run_series
+from tools.run.recorded.job_log import StepNote
 from tools.views.profile import Profile
-from tools.views.steps.shape import Stalls
+from tools.views.steps.shape import LEAST_STALLS, Stalls
 
+Kind = Literal["save", "evaluation"]
+KINDS: tuple[Kind, ...] = ("save", "evaluation")
+SHIFTS = (0, -1, 1)  # of a recorder's number of a step against the program's
 NEARLY_ALL = 0.8  # of the saves stand next to long steps, and of the long steps next to saves
 FEWEST_STEPS = 5  # before and after the limit of recompilations
 PERIODS_WITHOUT = 2.0  # after the limit, until a rhythm of long steps counts as ended
@@ -28,15 +35,25 @@ def step_lines(profile: Profile, rank: int) -> pd.DataFrame:
     return own if own["file"].nunique() == 1 else own.iloc[:0]
 
 
-def saved_stalls(profile: Profile, rank: int, stalls: Stalls) -> pd.DataFrame:
-    """The long steps whose lines stand next to one that says that a checkpoint is saved.
-
-    None of them unless these are nearly all long steps, and hardly a save stands next to other steps.
+def noted_stalls(profile: Profile, rank: int, stalls: Stalls, kind: Kind) -> pd.DataFrame:
+    """The long steps that the output says are saved or evaluated in (columns step, line, file); empty unless these are
+    nearly all of them and nearly all that it says so of: by the lines next to theirs, else by the steps it names.
     """
-    own = step_lines(profile, rank).sort_values("line")
-    lines = own["line"].to_numpy()
+    notes = _notes(profile, kind)
+    beside = _beside(step_lines(profile, rank), notes, stalls)
+    return beside if len(beside) else _by_number(run_series(profile).of(rank), notes, stalls)
+
+
+def _notes(profile: Profile, kind: Kind) -> tuple[StepNote, ...]:
     log = profile.run.job_log
-    named = [] if log is None or own.empty else [each for each in log.saves if each.file == own["file"].iloc[0]]
+    return () if log is None else log.saves if choice("kind", kind, KINDS) == "save" else log.evaluations
+
+
+def _beside(own: pd.DataFrame, notes: Sequence[StepNote], stalls: Stalls) -> pd.DataFrame:
+    """The long steps whose lines stand next to one of the notes, or are one."""
+    own = own.sort_values("line")
+    lines = own["line"].to_numpy()
+    named = [] if own.empty else [each for each in notes if each.file == own["file"].iloc[0]]
     saved = np.array([each.line for each in named if each.line > lines[0]], dtype=np.int64)
     if not len(saved):
         return own.iloc[:0]
@@ -51,15 +68,46 @@ def saved_stalls(profile: Profile, rank: int, stalls: Stalls) -> pd.DataFrame:
     return own[near & long]
 
 
+def _by_number(own: pd.DataFrame, notes: Sequence[StepNote], stalls: Stalls) -> pd.DataFrame:
+    """The long steps that notes name by their number; a recorder may count from 0 and the program from 1."""
+    lines = pd.DataFrame(
+        [(each.step, each.line, each.file) for each in notes if each.step is not None],
+        columns=["step", "line", "file"],
+        dtype=np.int64,
+    ).drop_duplicates("step")
+    long = np.array(stalls.steps, dtype=np.int64)
+    for shift in SHIFTS:
+        moved = lines.assign(step=lines["step"] + shift)
+        moved = moved[moved["step"].isin(own["step"])]
+        if len(moved) < LEAST_STALLS:
+            continue
+        at = moved["step"].to_numpy()
+        reached = np.isin(long, np.concatenate((at - 1, at, at + 1)))  # a stall may reach into a neighbour
+        if np.isin(at, long).mean() >= NEARLY_ALL and reached.mean() >= NEARLY_ALL:
+            return moved[moved["step"].isin(long)]
+    return lines.iloc[:0]
+
+
+def _noted(profile: Profile, rank: int, kind: Kind) -> Measurement:
+    stalls = rank_stalls(profile).get(rank)
+    own = pd.DataFrame() if stalls is None else noted_stalls(profile, rank, stalls, kind)
+    if own.empty:
+        raise UsageError(f"the output names no {kind} next to long steps of rank {rank}")
+    selector = f"long steps next to a line on a {kind}"
+    found = of_lines(job_log(profile), float(len(own)), own, selector, tuple(map(int, own["step"])))
+    return replace(found, ranks=(rank,))
+
+
 @metric("steps", "long steps next to a save", "How many long steps stand next to a save in the output?")
 def logged_save_steps(profile: Profile, rank: int) -> Measurement:
-    """Long steps of the rhythm next to whose line the output says that a checkpoint is saved."""
-    stalls = rank_stalls(profile).get(rank)
-    own = step_lines(profile, rank).iloc[:0] if stalls is None else saved_stalls(profile, rank, stalls)
-    if own.empty:
-        raise UsageError(f"the output does not say that it saves next to long steps of rank {rank}")
-    found = of_lines(job_log(profile), float(len(own)), own, "long steps next to saves", tuple(map(int, own["step"])))
-    return replace(found, ranks=(rank,))
+    """Long steps of the rhythm of which the output says that a checkpoint is saved."""
+    return _noted(profile, rank, "save")
+
+
+@metric("steps", "long steps next to an evaluation", "How many long steps stand next to an evaluation in the output?")
+def logged_evaluation_steps(profile: Profile, rank: int) -> Measurement:
+    """Long steps of the rhythm of which the output says that the model is evaluated."""
+    return _noted(profile, rank, "evaluation")
 
 
 def ended_by_limit(profile: Profile, rank: int, stalls: Stalls) -> bool:

@@ -58,6 +58,13 @@ class Cited:
 
 
 @dataclass(frozen=True)
+class StepNote(Cited):
+    """A line that says what is done next to training, with the step that it names."""
+
+    step: int | None = None
+
+
+@dataclass(frozen=True)
 class Communicator:
     """One NCCL communicator, joined over its ranks by commId, else by host, process and pointer.
 
@@ -209,7 +216,8 @@ class JobLog:
     memory: dict[str, Cited] = field(
         default_factory=dict
     )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
-    saves: tuple[Cited, ...] = ()  # lines that say that a checkpoint is saved
+    saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
+    evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
     other_steps: tuple[OtherSteps, ...] = ()  # of sources that state the steps as well, and not as well

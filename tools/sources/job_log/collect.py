@@ -157,6 +157,7 @@ class Collector:
             self._stream(line).bars.take(point, line.number)
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
+            self.messages.note(line.number, text)
         else:
             self.messages.take(line.number, text, self._seconds(line, *REPORTS))
 

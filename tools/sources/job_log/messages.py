@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, WarningKind
+from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, StepNote, WarningKind
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
+from tools.sources.job_log.side_work import side_work
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -39,8 +40,8 @@ WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
-SAVE = re.compile(r"\bsav(?:e|ed|ing)\b.{0,60}\bcheckpoint|\bcheckpoint\b.{0,60}\bsav(?:ed|ing)\b", re.I)
-MOST_SAVES = 1 << 16
+MOST_NOTES = 1 << 16
+MARKS = ("sav", "Sav", "SAV", "heckpoint", "CHECKPOINT", "kpt", "rote", "rit", "ump", "tor", "val", "Val", "VAL")
 WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", FLUSHES.search),
     (
@@ -80,7 +81,7 @@ class Messages:
     settings: dict[str, Cited] = field(default_factory=dict)
     timeouts: dict[tuple[int, int], CollectiveTimeout] = field(default_factory=dict)
     warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
-    saves: list[Cited] = field(default_factory=list)
+    notes: dict[str, list[StepNote]] = field(default_factory=lambda: {"save": [], "evaluation": []})
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     errors: ReportedErrors = field(init=False)
@@ -101,11 +102,15 @@ class Messages:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
                 self.settings.setdefault(name, Cited(value, line, self.file))
-        elif "heckpoint" in text and (found := SAVE.search(text)):
-            if len(self.saves) < MOST_SAVES:
-                self.saves.append(Cited(found[0], line, self.file))
-        elif not self.errors.take(line, text, at_s):
-            self._warned(line, text)
+        elif not self.errors.take(line, text, at_s) and not self._warned(line, text):
+            self.note(line, text)
+
+    def note(self, line: int, text: str) -> None:
+        """Keep what the line says of saving or evaluating, as a step line may do as well."""
+        if any(mark in text for mark in MARKS) and (found := side_work(text)) is not None:
+            kept = self.notes[found.kind]
+            if len(kept) < MOST_NOTES:
+                kept.append(StepNote(found.words, line, self.file, found.step))
 
     def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:
         rank, sequence = int(found[1]), int(found[2])
@@ -116,7 +121,8 @@ class Messages:
             )
             self.timeouts.setdefault((rank, sequence), each)
 
-    def _warned(self, line: int, text: str) -> None:
+    def _warned(self, line: int, text: str) -> bool:
+        """Whether the line is a warning."""
         for kind, search in WARNINGS:
             if found := search(text):
                 if kind == "out_of_memory" and not self.memory:
@@ -126,7 +132,8 @@ class Messages:
                 self.warnings[kind] = replace(
                     known, count=known.count + 1, last_line=line, amount=known.amount + amount
                 )
-                return
+                return True
+        return False
 
     def timed_out(self) -> tuple[CollectiveTimeout, ...]:
         """Every reported time-out with the last works of its rank, in the order of the log."""

@@ -101,7 +101,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         timeouts=collector.messages.timed_out(),
         warnings=tuple(collector.messages.warnings.values()),
         errors=tuple(collector.messages.errors.found.values()),
-        saves=tuple(collector.messages.saves),
+        saves=tuple(collector.messages.notes["save"]),
+        evaluations=tuple(collector.messages.notes["evaluation"]),
         memory=collector.messages.memory,
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
@@ -112,7 +113,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
 def _holds(log: JobLog) -> bool:
     tables = (log.steps, log.comm_tests, log.actions)
     return any(not table.empty for table in tables) or bool(
-        log.nccl.lines or log.timeouts or log.warnings or log.errors
+        log.nccl.lines or log.timeouts or log.warnings or log.errors or log.saves or log.evaluations
     )
 
 
@@ -213,6 +214,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         warnings=tuple(each for log in logs for each in log.warnings),
         errors=tuple(each for log in logs for each in log.errors),
         saves=tuple(each for log in logs for each in log.saves),
+        evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),

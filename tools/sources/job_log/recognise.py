@@ -15,6 +15,7 @@ from tools.sources.job_log.messages import TIMEOUT
 from tools.sources.job_log.nccl import HEAD
 from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.reported_errors import HCCL, XID
+from tools.sources.job_log.side_work import side_work
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
 
@@ -22,6 +23,7 @@ LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may 
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
 ENOUGH_STAMPS = 4  # lines that name a step each larger than the one before, and when they were written
+ENOUGH_NOTES = 3  # lines that name a step that is saved or evaluated in
 # Programs, documents and settings may quote lines of a log, and are none.
 NEVER = (
     *(".py", ".pyc", ".md", ".rst", ".ipynb", ".html", ".sh", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".c", ".cpp"),
@@ -56,7 +58,7 @@ def _ending(path: Path) -> bytes:
 
 def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
     """Whether the text has lines of a job's output, or such as the user's pattern describes."""
-    steps, stamped, newest = 0, 0, -1
+    steps, stamped, notes, newest = 0, 0, 0, -1
     given = GivenPattern(pattern) if pattern else None
     for raw in LineReader(pieces, lambda: False, line_starts if given is None else given.starts):
         if given is not None and given.line(raw.data) is not None:
@@ -77,6 +79,13 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         steps += found is not None and found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
         if found is not None and found.step > newest and (line.time is not None or stamp_within(text) is not None):
             stamped, newest = stamped + 1, found.step
-        if steps >= ENOUGH_STEPS or stamped >= ENOUGH_STAMPS:
+        notes += not bar and _names_step(text)
+        if steps >= ENOUGH_STEPS or stamped >= ENOUGH_STAMPS or notes >= ENOUGH_NOTES:
             return True
     return False
+
+
+def _names_step(text: str) -> bool:
+    """Whether the line names a step in which the job saves or evaluates."""
+    found = side_work(text)
+    return found is not None and found.step is not None
