@@ -35,10 +35,10 @@ MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the ba
 
 
 def typical(values: list[float]) -> float:
-    """The median, the larger one of both ranks."""
-    slower = torch.tensor(values, dtype=torch.float64).median()
+    """The median over the turns of the slower rank of each turn: a bucket waits for both."""
+    slower = torch.tensor(values, dtype=torch.float64)
     dist.all_reduce(slower, op=dist.ReduceOp.MAX)
-    return float(slower)
+    return float(slower.quantile(0.5))
 
 
 def transfer_ms(elements: int) -> list[float]:
