@@ -9,6 +9,7 @@ from tools.analyzers.overlap.pipeline import ENOUGH_PER_STAGE
 from tools.errors import InputError
 from tools.findings import Fact, Finding, Sentence
 from tools.judgement.catalog import measure
+from tools.judgement.recomputation import kept_activations, recomputation_price
 from tools.judgement.what_if import answered
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.communication.pipeline_layers import PlannedStages, listed, possible_stages
@@ -38,10 +39,10 @@ def planned_setting(profile: Profile, finding: Finding) -> PlannedSetting | None
     if not profile.traced:
         return None
     make = PLANNED.get((finding.cause, finding.mechanism)) or PLANNED.get((finding.cause, None))
-    return None if make is None else make(profile)
+    return None if make is None else make(profile, finding)
 
 
-def _buckets(profile: Profile) -> PlannedSetting | None:
+def _buckets(profile: Profile, _: Finding) -> PlannedSetting | None:
     if exchanged_by(profile) != "ddp":
         return None
     try:
@@ -66,7 +67,7 @@ def _buckets(profile: Profile) -> PlannedSetting | None:
     return PlannedSetting(setting, Sentence(text, gain))
 
 
-def _micro_batches(profile: Profile) -> PlannedSetting | None:
+def _micro_batches(profile: Profile, _: Finding) -> PlannedSetting | None:
     stages = pipeline(profile)
     if stages is None:
         return None
@@ -82,7 +83,7 @@ def _micro_batches(profile: Profile) -> PlannedSetting | None:
     return PlannedSetting(f"micro_batches={count}", Sentence(text, (now, left)))
 
 
-def _stages(profile: Profile) -> PlannedSetting | None:
+def _stages(profile: Profile, _: Finding) -> PlannedSetting | None:
     stages = pipeline(profile)
     if stages is None:
         return None
@@ -111,12 +112,7 @@ def _layers_per_stage(profile: Profile, planned: PlannedStages, own: Fact) -> Pl
     return PlannedSetting("equal stages", Sentence(text, (measure(profile, "planned_stage_ms"), own)))
 
 
-def _memory(_: Profile) -> PlannedSetting:
-    text = f"Which activations to keep, swap or recompute the planner pipeline-memory computes from {FOR_LAYERS}."
-    return PlannedSetting("", Sentence(text))
-
-
-def _experts(profile: Profile) -> PlannedSetting:
+def _experts(profile: Profile, _: Finding) -> PlannedSetting:
     try:
         made: Planned = profile.memo("plan:expert-degree", lambda: recorded_experts.plan_run(profile))
     except InputError as error:
@@ -137,6 +133,15 @@ def _experts(profile: Profile) -> PlannedSetting:
     return PlannedSetting("", Sentence(text))
 
 
+def _kept_activations(profile: Profile, finding: Finding) -> PlannedSetting:
+    return PlannedSetting("", kept_activations(profile, finding))
+
+
+def _recomputation_price(profile: Profile, finding: Finding) -> PlannedSetting | None:
+    price = recomputation_price(profile, finding)
+    return None if price is None else PlannedSetting("", price)
+
+
 def _plain(error: InputError) -> str:
     """What is wrong, as it may stand in a sentence."""
     return str(error).replace("{", "(").replace("}", ")")
@@ -151,11 +156,12 @@ def _gain(profile: Profile, setting: str) -> tuple[Fact, ...]:
     return (measure(profile, "changed_speedup", changes=setting), *bounds)
 
 
-PLANNED: dict[tuple[str, str | None], Callable[[Profile], PlannedSetting | None]] = {
+PLANNED: dict[tuple[str, str | None], Callable[[Profile, Finding], PlannedSetting | None]] = {
     ("small_packet", None): _buckets,
     ("poor_overlap", None): _buckets,
     ("pipeline_bubble", None): _micro_batches,
     ("pipeline_imbalance", None): _stages,
-    ("memory_pressure", "recomputation"): _memory,
+    ("memory_pressure", "recomputation"): _kept_activations,
+    ("memory_pressure", "allocator_retry"): _recomputation_price,
     ("moe_imbalance", None): _experts,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ ON_DEVICE = 1
 MIB = 2**20
 
 
-def _marks(profile: Profile, rank: int) -> pd.DataFrame:
+def device_marks(profile: Profile, rank: int) -> pd.DataFrame:
     """The allocator's marks on a device: columns of ``Details.memory`` and start_ns."""
     view = profile.rank(rank)
     marks = view.events.details.memory
@@ -41,7 +43,7 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
 
 def _in_use(profile: Profile, rank: int) -> pd.DataFrame:
     """The marks, where they hold what of the reserved memory is in use."""
-    marks = _marks(profile, rank)
+    marks = device_marks(profile, rank)
     if not np.any(marks["total_allocated"] >= 0):
         raise UsageError(f"rank {rank} recorded what it took from the device, not what of it was in use")
     return marks
@@ -68,7 +70,7 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
         return Measurement(
             value, lambda: tabled, "samples in memory_record, all components", (rank,), source=ASCEND_FORMAT
         )
-    marks = _marks(profile, rank) if what == "reserved" else _in_use(profile, rank)
+    marks = device_marks(profile, rank) if what == "reserved" else _in_use(profile, rank)
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 
 
@@ -84,7 +86,7 @@ def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
 @metric("%", "peak reserved share of device memory", "How full is the device's memory?")
 def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     """Largest reserved memory as a share of the device's memory."""
-    view, marks = profile.rank(rank), _marks(profile, rank)
+    view, marks = profile.rank(rank), device_marks(profile, rank)
     sizes = [device.memory_bytes for device in view.rank.devices if device.memory_bytes]
     if not sizes:
         raise UsageError(f"the memory size of the device of rank {rank} is not recorded")
@@ -131,11 +133,14 @@ def recomputed(profile: Profile, rank: int) -> dict[int, IntervalSet]:
     return {track: moments for track, moments in found.items() if len(moments)}
 
 
-def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
-    """Rows of device work launched in these stretches."""
+def recomputed_kernels(
+    profile: Profile, rank: int, stretches: Mapping[int, IntervalSet] | None = None
+) -> NDArray[np.int64]:
+    """Rows of device work launched in these stretches, all of ``recomputed`` where none are given."""
     links = profile.rank(rank).launches
+    stretches = recomputed(profile, rank) if stretches is None else stretches
     called, inside = links["call_start_ns"].to_numpy(), np.zeros(len(links), dtype=bool)
-    for track, moments in recomputed(profile, rank).items():
+    for track, moments in stretches.items():
         inside |= (covered(moments, called, called + 1) > 0) & (links["host_track"] == track).to_numpy()
     return np.sort(links["device_row"].to_numpy()[inside])
 

@@ -20,6 +20,7 @@ from tools.metrics import (
     instances,
     io,
     memory,
+    memory_room,
     named_time,
     offload,
     rank_speed,
@@ -126,7 +127,20 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, calls, computation, cut_traces, idle, instances, io, memory, named_time, offload, rank_speed),
+    *(
+        attribution,
+        calls,
+        computation,
+        cut_traces,
+        idle,
+        instances,
+        io,
+        memory,
+        memory_room,
+        named_time,
+        offload,
+        rank_speed,
+    ),
     *(screening,),
     *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),

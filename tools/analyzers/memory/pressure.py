@@ -17,8 +17,11 @@ from tools.analyzers.support.figures import (
     overlapped,
 )
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Finding, Sentence
+from tools.errors import UsageError
+from tools.findings import Check, Fact, Finding, Sentence
+from tools.intervals import IntervalSet
 from tools.metrics.memory import allocation_rows, recomputed, recomputed_kernels
+from tools.metrics.memory_room import kept_moments
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -115,15 +118,22 @@ def recomputation(profile: Profile) -> Check | Finding:
     regions, amount, share = measure_all(profile, *metrics, rank=worst)
     if not chosen:
         return clean(say("Recomputation inside the backward takes {0} of the step.", share))
-    used = measured(profile, "memory_used_pct", rank=worst)
-    if used is not None and used.value > AMPLE_PCT:
+    used = measured(profile, "device_memory_pct", rank=worst)
+    fits = measured(profile, "kept_regions", rank=worst)
+    if fits is not None and not fits.value:
+        text = (
+            "Recomputation takes {0} of the step, and the device's memory, {1} full, has no room for one region more."
+        )
+        return clean(say(text, share, *([used] if used else ())))
+    if fits is None and used is not None and used.value > AMPLE_PCT:
         text = "Recomputation takes {0} of the step, and the device's memory is so full that it is needed."
         return clean(say(text, share))
     text = "The backward computes {0} of the forward a second time per step, for {1} ({2})."
     change: Change = ()
     for rank in chosen:
-        change += tuple(Scale(rank, track, moments) for track, moments in recomputed(profile, rank).items())
-        change += shortened(profile.rank(rank), recomputed_kernels(profile, rank), 0.0)
+        moments = _avoidable(profile, rank)
+        change += tuple(Scale(rank, track, own) for track, own in moments.items())
+        change += shortened(profile.rank(rank), recomputed_kernels(profile, rank, moments), 0.0)
     return Finding(
         cause="memory_pressure",
         mechanism="recomputation",
@@ -134,8 +144,30 @@ def recomputation(profile: Profile) -> Check | Finding:
         ),
         ranks=chosen,
         change=change,
+        details=_room(profile, worst, fits),
         against=() if used else (say("Whether memory would suffice without it was not recorded."),),
     )
+
+
+def _avoidable(profile: Profile, rank: int) -> dict[int, IntervalSet]:
+    """By host thread, what memory has room to keep; everything recomputed where that is not recorded."""
+    try:
+        return kept_moments(profile, rank)
+    except UsageError:
+        return recomputed(profile, rank)
+
+
+def _room(profile: Profile, rank: int, fits: Fact | None) -> tuple[Sentence, ...]:
+    """Room in memory, and what of the recomputed activations fits into it."""
+    spare = measured(profile, "spare_memory_gib", rank=rank)
+    if spare is None:
+        return ()
+    if fits is None:
+        text = "{0} more of the device's memory could be used; what the activations would take of it is not recorded."
+        return (say(text, spare),)
+    taken, whole = (measure(profile, "recomputed_gib", rank=rank, which=each) for each in ("kept", "all"))
+    text = "{0} more of the device's memory could be used: {1} fit and take {2} (all would take {3})."
+    return (say(text, spare, fits, taken, whole),)
 
 
 @check(
