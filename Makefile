@@ -16,13 +16,15 @@ MONITOR := tests/hermes_agent/monitor
 UNTIMED := group hang ranks raw records ring series suspicions system traffic verdict
 TIMED := $(filter-out $(UNTIMED:%=$(MONITOR)/test_%.py),$(wildcard $(MONITOR)/test_*.py)) tests/evals/lab/environment_faults
 
-# Compiled modules are kept, as tests start the program again and again; each worker has one core, and no threads of
-# the linear algebra wait on the other's.
+# One worker more than cores, for the time in which tests wait; files in the order of their folders, as the slow ones
+# come first in it and not last. Compiled modules are kept, as tests start the program again and again; no threads of the
+# linear algebra wait on another worker's.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 test: export PYTHONDONTWRITEBYTECODE :=
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
 test: $(STAMP)
-	$(BIN)/pytest -raR -n logical --dist loadfile --reruns 2 $(TIMED:%=--ignore=%)
+	$(BIN)/pytest -raR -n $(WORKERS) --dist loadfile --no-loadscope-reorder --reruns 2 $(TIMED:%=--ignore=%)
 	$(BIN)/pytest -raR --reruns 3 $(TIMED)
 
 check: $(STAMP)

@@ -281,6 +281,7 @@ def main(paths: Sequence[str]) -> None:
                 print(f"{kind}: {text}", file=sys.stderr)
 
 
+@lru_cache(maxsize=1)
 def demo_diagnosis() -> Diagnosis:
     """The diagnosis of the bundled run, without any model."""
     with tempfile.TemporaryDirectory() as cache:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from statistics import median, quantiles
 
 import numpy as np
+from numpy.typing import NDArray
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "structure.md"
@@ -102,14 +103,21 @@ def folders(structure: Structure, package: str = "") -> dict[str, int]:
 def cycles(structure: Structure) -> list[list[str]]:
     """Return the sets of modules that import each other on load, each sorted."""
     names = sorted(structure.modules)
+    places = {name: place for place, name in enumerate(names)}
     reached = np.eye(len(names), dtype=bool)
     for row, name in enumerate(names):
         for target in _resolved(structure.modules[name].imports_on_load, structure.modules):
-            reached[row, names.index(target)] = True
-    while (further := reached @ reached).sum() > reached.sum():
+            reached[row, places[target]] = True
+    while (further := _by_way_of_one(reached)).sum() > reached.sum():
         reached = further
     rings = {tuple(np.flatnonzero(both)) for both in reached & reached.T if both.sum() > 1}
     return [[names[row] for row in ring] for ring in sorted(rings)]
+
+
+def _by_way_of_one(reached: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What is reached over one more module, by counts of ways: products of booleans are many times slower."""
+    ways = reached.astype(np.float32)
+    return ways @ ways > 0
 
 
 def _of(structure: Structure, package: str) -> list[Module]:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -109,7 +110,7 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
 def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
     from case_library.retrieval.chroma_store import build_store
 
-    public = [library.parse_case(path, content) for path, content in contents.items() if path not in own]
+    public, cards = _parsed(tuple((path, content) for path, content in contents.items() if path not in own))
     private = library.parse_private(own, {case.id for case in public})
     cases = [*public, *private.cases]
     embedded = cases if choice.embeds_private else public
@@ -118,10 +119,17 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     embedding = embedding_choice.open_embedding(choice, stored)
     (folder / STORE).mkdir(parents=True)
     build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
-    _write_json(folder / CARDS, [vars(card_of(case)) for case in cases])
+    _write_json(folder / CARDS, [vars(card) for card in (*cards, *map(card_of, private.cases))])
     _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
     _write_json(folder / MANIFEST, _checksums(folder))
+
+
+@lru_cache(maxsize=1)  # an evaluation builds the index of the same files again and again
+def _parsed(files: tuple[tuple[Path, bytes], ...]) -> tuple[tuple[Case, ...], tuple[CaseCard, ...]]:
+    """The cases of the files and their cards, in order."""
+    cases = tuple(library.parse_case(path, content) for path, content in files)
+    return cases, tuple(map(card_of, cases))
 
 
 def _write_json(path: Path, content: object) -> None:

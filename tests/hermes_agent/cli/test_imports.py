@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,10 +75,10 @@ print("IMPORTED", *sys.modules, file=sys.stderr)
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Path:
     """A folder of a user for whom the demo run was diagnosed before."""
     folder = tmp_path_factory.mktemp("home")
-    imported(folder, RUN_COMMAND, "diagnose", str(demo_run()))
+    shutil.copytree(prepared, folder / "cache")
     return folder
 
 
@@ -89,7 +90,7 @@ def imported(home: Path, program: str, *words: str) -> set[str]:
 
 def modules(home: Path, program: str, *words: str) -> set[str]:
     """All modules that a program imports in a process of its own."""
-    own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    own = {"HOME": str(home), "HERMES_DX_CACHE_DIR": str(home / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home, env=os.environ | own)
     return set(done.stderr.rpartition("IMPORTED")[2].split())

@@ -138,11 +138,12 @@ def test_the_hook_sees_a_worker_of_the_program(tmp_path: Path) -> None:
     assert tried == ["socket.connect (('127.0.0.1', 9),)"]
 
 
-def test_the_hook_sees_the_endpoint_that_was_configured_and_nothing_else(tmp_path: Path) -> None:
+def test_the_hook_sees_the_endpoint_that_was_configured_and_nothing_else(tmp_path: Path, own_cache: Path) -> None:
     program = "import sys; from hermes_agent.cli.main import main; sys.exit(main(sys.argv[1:]))"
     with serving(said("no statements")) as endpoint:
         words = ("ask", str(demo_run()), "why is it slow?")
         variables = {"HERMES_DX_LLM_BASE_URL": endpoint.url, "HERMES_DX_LLM_MODEL": "m"}
+        variables["HERMES_DX_CACHE_DIR"] = str(own_cache)
         _, tried = watched(tmp_path, program, *words, **variables)
     port = endpoint.url.rpartition(":")[2].removesuffix("/v1")
     assert tried

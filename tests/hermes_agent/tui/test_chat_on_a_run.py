@@ -49,9 +49,9 @@ async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(index_o
         assert app.screen.query(".agrees")
 
 
-async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path) -> None:
-    settings = Settings(cache_dir=index_only)
-    app = HermesChat(lambda: openings(Request(paths=(demo_run(),), cache_dir=index_only), settings))
+async def test_two_runs_are_compared_and_an_advice_is_confirmed(own_cache: Path) -> None:
+    settings = Settings(cache_dir=own_cache)
+    app = HermesChat(lambda: openings(Request(paths=(demo_run(),), cache_dir=own_cache), settings))
     async with app.run_test(size=WIDE) as pilot:
         await typed(pilot, f"/open {demo_fixed_run()}", wait_s=60.0)
         await typed(pilot, "/compare @slow @fixed", wait_s=60.0)
@@ -59,8 +59,8 @@ async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path
         await typed(pilot, "@slow")
         await typed(pilot, "/confirm A1 @fixed", wait_s=60.0)
         assert "Measured speedup 1.95x; predicted" in said(app)
-        await typed(pilot, f"/export {index_only / 'talk.md'}")
-        written = (index_only / "talk.md").read_text()
+        await typed(pilot, f"/export {own_cache / 'talk.md'}")
+        written = (own_cache / "talk.md").read_text()
         assert written.count("\n#### Causes, largest saving first\n") == 1
         assert "\n- **phases**: " in written
         assert "> /compare @slow @fixed\n\n**From @slow to @fixed**\n\nThe average unprofiled step fell" in written

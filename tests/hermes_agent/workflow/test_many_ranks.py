@@ -38,6 +38,7 @@ from tools.views.communication.arrivals import blame
 from tools.views.profile import Profile
 
 MANY = {"screened_from_ranks": 8.0, "most_ranks_in_full": 8.0}
+FEW = {"screened_from_ranks": 8.0, "most_ranks_in_full": 4.0}  # where it does not matter which are read in full
 RUN = ManyRanks(ranks=16, per_host=4, steps=3, layers=1, straggler=6, straggler_strength=0.4)
 SLOW_HOST = (12, 13, 14, 15)
 
@@ -51,9 +52,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def request_of_many(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Request:
+def request_of_many(folder: Path, tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Request:
     """Asks for the diagnosis of the run with a lower limit; its summaries are made once."""
-    cache = tmp_path_factory.mktemp("cache")
+    cache = shutil.copytree(prepared, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True)
     return Request((folder,), thresholds=MANY, workers=1, cache_dir=cache)
 
 
@@ -80,8 +81,10 @@ def test_few_ranks_are_read_in_full_and_all_are_compared(read: Run) -> None:
     assert [group.ranks for group in screening.groups if group.differs] == [(6,), SLOW_HOST]
 
 
-def test_the_first_cause_and_its_ranks_are_those_of_the_full_diagnosis(folder: Path, diagnosis: Diagnosis) -> None:
-    full = diagnose(Request((folder,), workers=1, thresholds=MANY, ranks=tuple(range(16))), ignore)
+def test_the_first_cause_and_its_ranks_are_those_of_the_full_diagnosis(
+    request_of_many: Request, diagnosis: Diagnosis
+) -> None:
+    full = diagnose(replace(request_of_many, ranks=tuple(range(16))), ignore)
     assert len(full.run.ranks) == 16
     assert diagnosis.verdict == full.verdict == "problem"
     first, expected = diagnosis.causes[0], full.causes[0]
@@ -140,7 +143,7 @@ def test_a_rank_of_the_job_without_a_trace_is_noted_unless_ranks_were_chosen(
     run = tmp_path / "run"
     shutil.copytree(folder, run)
     (run / "rank9.pt.trace.json.gz").unlink()
-    found = diagnose(replace(request_of_many, paths=(run,)), ignore)
+    found = diagnose(replace(request_of_many, paths=(run,), thresholds=FEW), ignore)
     assert any("15 of the job's 16 ranks have a trace that could be read (rank 9 has" in each for each in found.notes)
     assert "15 of 16 ranks (" in render_text(found).splitlines()[0]
     assert "rank 9 has none" in render_text(found)
@@ -189,10 +192,10 @@ def test_ranks_of_the_job_without_a_trace_are_said_next_to_the_ranks_an_answer_r
     assert screened(Profile(missing))[0].template.endswith("Other ranks of the job have no trace.")
 
 
-def test_a_cause_on_ranks_that_stand_for_a_group_names_the_group(tmp_path: Path) -> None:
+def test_a_cause_on_ranks_that_stand_for_a_group_names_the_group(tmp_path: Path, shared_cache: Path) -> None:
     host = ManyRanks(ranks=16, per_host=4, steps=3, layers=1, straggler_strength=0.001, slow_host_strength=0.6)
     write(replace(host, straggler=6), tmp_path)
-    found = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
+    found = diagnose(Request((tmp_path,), thresholds=FEW, workers=1, cache_dir=shared_cache), ignore)
     first = found.causes[0]
     assert first.stands_for == [(12, 15)]
     assert set(first.ranks) < set(SLOW_HOST)
@@ -213,14 +216,16 @@ def test_a_trace_that_cannot_be_read_is_counted_and_named(folder: Path, tmp_path
     assert said[1] == "Not read: `rank9.pt.trace.json.gz` (-v says why)."
 
 
-def test_ranks_that_exchange_nothing_are_screened_without_a_failing_check(folder: Path, tmp_path: Path) -> None:
+def test_ranks_that_exchange_nothing_are_screened_without_a_failing_check(
+    folder: Path, tmp_path: Path, shared_cache: Path
+) -> None:
     for path in folder.glob("*.gz"):
         trace = json.loads(gzip.decompress(path.read_bytes()))
         names = [each.get("name", "").lower() for each in trace["traceEvents"]]
         alone = [not ("nccl" in name or "record_param" in name) for name in names]
         trace["traceEvents"] = list(compress(trace["traceEvents"], alone))
         (tmp_path / path.name).write_bytes(gzip.compress(json.dumps(trace).encode()))
-    made = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
+    made = diagnose(Request((tmp_path,), thresholds=FEW, workers=1, cache_dir=shared_cache), ignore)
     assert made.run.screening is not None
     assert not [check for check in made.checks if "stopped" in check.reason]
 
@@ -244,8 +249,8 @@ def use(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_rank_lost_with_its_worker_is_tried_again(request_of_many: Request, tmp_path: Path) -> None:
-    wanted, events = replace(request_of_many, cache_dir=tmp_path), list[Event]()
+def test_a_rank_lost_with_its_worker_is_tried_again(request_of_many: Request, index_only: Path) -> None:
+    wanted, events = replace(request_of_many, cache_dir=index_only, thresholds=FEW), list[Event]()
     with pytest.MonkeyPatch.context() as patch:
         use(Losing((3, 9)), patch)
         lost = diagnose(wanted, events.append)
@@ -296,8 +301,8 @@ def test_summaries_are_made_in_the_folder_that_is_named_also_where_the_answer_is
     assert found.headline == diagnosis.headline
 
 
-def test_of_many_cut_traces_the_first_are_read(folder: Path, tmp_path: Path) -> None:
+def test_of_many_cut_traces_the_first_are_read(folder: Path, tmp_path: Path, shared_cache: Path) -> None:
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    found = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
+    found = diagnose(Request((tmp_path,), thresholds=MANY, workers=1, cache_dir=shared_cache), ignore)
     assert (found.verdict, found.run.cut_ranks) == ("inconclusive", list(range(16)))
