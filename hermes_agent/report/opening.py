@@ -353,7 +353,7 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     of = "each {1} step" if marked else "the recorded {1}"
     if profile.series is not None and ranked.step_ms == profile.series.mean_ms:
-        of = f"each {{1}} step {untouched(profile)}"
+        of = f"each {{1}} step {untouched(profile)}".rstrip()
         step = measure(profile, "series_step_ms", statistic="mean")
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
     own = finding.ranks, profile.rank_numbers, stands_for(profile, finding.ranks)

@@ -41,7 +41,7 @@ def recorded_base(profile: Profile) -> StepBase:
     steps, words = len(series.slowest_ms), untouched(profile)
     rank = f" of rank {series.slowest_rank}" if len(series.ranks) > 1 else ""
     lines = f"{steps} lines, each of several steps" if series.averaged else f"{steps} step{'s' * (steps != 1)}"
-    said = f"mean of {lines}{rank} {words}"
+    said = f"mean of {lines}{rank} {words}".rstrip()
     return StepBase(series.mean_ms, steps, "series_step_ms", said)
 
 

@@ -51,7 +51,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     facts = [measure(profile, "series_step_ms", statistic=each) for each in ("mean", "median", "p95")]
     source = stated_by(profile.run) if series.origin == "job_log" else SOURCES[series.origin]
     qualifier, stretch = untouched(profile), _stretch(series.level)
-    steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}"
+    steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}".rstrip()
     which = f"{stretch}{steps}" if stretch else steps.capitalize()
     text = f"{which} take {{0}} on average by {source}; "
     if series.averaged:
@@ -79,12 +79,12 @@ def _stretch(level: Level) -> str:
 
 
 def untouched(profile: Profile) -> str:
-    """What is known of profilers in the steps of the series, as words that follow "step" or "steps"."""
+    """What is known of profilers in the steps of the series, as words that follow "step" or "steps"; "" if nothing."""
     if profile.series is not None and profile.series.origin in ("ascend", "operations"):
         return "under the profiler"
     if profiler_seen(profile):
         return "without a trace"
-    return UNPROFILED if profile.traced else "of which no profiling is recorded"
+    return UNPROFILED if profile.traced else ""
 
 
 def profiler_seen(profile: Profile) -> Fact | None:
