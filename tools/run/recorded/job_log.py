@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEP_COLUMNS = {
     **dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"),
     **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
-    "written_ns": "float64",
+    **dict.fromkeys(("written_ns", "data_wait_ms"), "float64"),
 }
 TIMER_COLUMNS = {
     **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
@@ -32,8 +32,9 @@ ACTION_COLUMNS = {
     **{"table": "str", "action": "str", "calls": "float64", "total_ms": "float64", "mean_ms": "float64"},
 }
 # How the time of a step line came about: of this very step, the mean over the steps since the line before it, the
-# smoothed rate of a progress bar, or the difference of the time stamps of two lines.
-StepTime = Literal["step", "mean", "smoothed", "stamps"]
+# smoothed rate of a progress bar, a running mean over more steps than those since the line before, or the difference of
+# the time stamps of two lines.
+StepTime = Literal["step", "mean", "smoothed", "running", "stamps"]
 WarningKind = Literal[
     "allocator_flush",
     "fp16_overflow",
@@ -195,7 +196,7 @@ class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
 
     steps:      ``STEP_COLUMNS``: wall_ms over ``span`` steps that end with ``step``; NaN where a line lacks a figure;
-                written_ns is when the line was written, on ``clock``
+                written_ns is when the line was written, on ``clock``; data_wait_ms of a step, as the line states it
     timers:     ``TIMER_COLUMNS``: named parts of a step in ms, least and most over ranks (equal where one is stated)
     comm_tests: ``COMM_TEST_COLUMNS``: rows of an nccl-tests table
     actions:    ``ACTION_COLUMNS``: rows of a profiler's table in the output
@@ -275,5 +276,5 @@ def _worth(log: JobLog) -> int:
             return 1
         case "stamps":
             return 3
-        case "smoothed":
+        case "smoothed" | "running":
             return 4

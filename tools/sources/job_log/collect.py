@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited
 from tools.sources.job_log.bars import Bars, bar_point
-from tools.sources.job_log.given_pattern import UNNUMBERED, GivenPattern
+from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.series import StepRows
-from tools.sources.job_log.step_figures import StepLine
+from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import (
     COMMUNICATION,
@@ -89,7 +89,7 @@ class Collector:
         """Read one line."""
         line = parse_line(raw.number, raw.data)
         if self.given is not None and (found := self.given.line(raw.data)) is not None:
-            self._given(line, found)
+            self._add(line, found, line.text)
             return
         if line.rank is not None and len(self.ranks) < MOST_RANKS:
             self.ranks.add(line.rank)
@@ -105,13 +105,6 @@ class Collector:
             for other in others:
                 torn = parse_line(line.number, other.encode())
                 self._read(torn, torn.text)
-
-    def _given(self, line: Line, found: StepLine) -> None:
-        """A line of the user's pattern; where it names no step the lines are counted."""
-        if found.step == UNNUMBERED:
-            rows = self._stream(line).steps.get(found.grammar)
-            found = replace(found, step=1 + (0 if rows is None else len(rows)))
-        self._add(line, found, line.text)
 
     def _tested(self, number: int, text: str) -> None:
         assert self._test is not None
@@ -197,6 +190,8 @@ class Collector:
         stream = self._stream(line)
         if found.grammar not in stream.steps:
             stream.steps[found.grammar] = StepRows(found.grammar)
+        if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
+            found = replace(found, step=stream.steps[found.grammar].last_step + found.steps)
         stamp = None
         if found.clock_s is not None:
             stamp = Stamp(found.clock_s, CLOCK_S, dated=True, zoned=True)

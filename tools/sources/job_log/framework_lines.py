@@ -143,19 +143,9 @@ def deepspeed(text: str) -> StepLine | None:
     return None
 
 
-DETECTRON = re.compile(rf"\btime: ({NUMBER})\s*s?,?\s+(?:last_time: {NUMBER}\s+)?data_time: {NUMBER}")
-DETECTRON_STEP = re.compile(r"\biter: (\d+)|\bEpoch(?:\(train\))?\s*\[(\d+)\]\[\s*(\d+)/")
-IMAGENET = re.compile(rf"\bEpoch: \[(\d+)\]\[\s*(\d+)/\d+\]\s+Time\s+({NUMBER}) \(\s*{NUMBER}\)")
-
-
-def detectron(text: str) -> StepLine | None:
-    """Detectron2 ``iter: 19  total_loss: 1.2  time: 0.2134  data_time: 0.01`` and mmcv ``Epoch [1][50/100] time: ...``,
-    seconds over the last iterations."""
-    time, step = DETECTRON.search(text), DETECTRON_STEP.search(text)
-    if time is None or step is None:
-        return generic_line(text)
-    epoch = int(step[2]) if step[2] else None
-    return StepLine("Detectron2", int(step[1] or step[3]), in_ms(time[1], "s"), mean=True, epoch=epoch)
+IMAGENET = re.compile(
+    rf"\bEpoch: \[(\d+)\]\[\s*(\d+)/\d+\]\s+Time\s+({NUMBER}) \(\s*{NUMBER}\)(?:\s+Data\s+({NUMBER}) \()?"
+)
 
 
 def imagenet(text: str) -> StepLine | None:
@@ -163,4 +153,6 @@ def imagenet(text: str) -> StepLine | None:
     found = IMAGENET.search(text)
     if found is None:
         return generic_line(text)
-    return StepLine("ImageNet example", int(found[2]), in_ms(found[3], "s"), epoch=int(found[1]))
+    data = number(found[4]) if found[4] else None
+    wait_ms = 1e3 * data if data is not None and data >= 0 else None
+    return StepLine("ImageNet example", int(found[2]), in_ms(found[3], "s"), epoch=int(found[1]), data_wait_ms=wait_ms)

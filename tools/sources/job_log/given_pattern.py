@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 from tools.errors import UsageError
 from tools.sources.job_log.numbers import in_ms, number, whole
 from tools.sources.job_log.scan import lines_of, scanned_starts
-from tools.sources.job_log.step_figures import StepLine
+from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
 
 GRAMMAR = "given pattern"
 TIMES = {"time_s": "s", "time_ms": "ms"}
 GROUPS = ("step", "time", *TIMES, "samples", "tokens")
 LONGEST = 1000  # characters of a pattern
-UNNUMBERED = -1  # step of a line that names none: lines are counted
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tools.sources.job_log.series import Series, series_of_bar
 from tools.sources.options import GIB, Limits
 
 LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
-CLOSEST_FIRST: tuple[StepTime, ...] = ("step", "mean", "smoothed", "stamps")
+CLOSEST_FIRST: tuple[StepTime, ...] = ("step", "mean", "smoothed", "running", "stamps")
 STEADY_SHARE = 0.5  # of the steps of the unnamed stream: ranks that are named with fewer are not what trains
 
 

@@ -14,7 +14,8 @@ from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import STEP_COLUMNS, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
-from tools.sources.job_log.step_figures import StepLine
+from tools.sources.job_log.running_means import apart
+from tools.sources.job_log.step_figures import Average, StepLine
 
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2
@@ -27,7 +28,8 @@ SECONDS_BELOW, MS_ABOVE = 1.0, 10_000.0
 STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times their resolution
 MISSING = float("nan")
 NS_PER_S = 10**9
-FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s")
+LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
+FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s", "data_wait_ms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,9 @@ class StepRows:
 
     grammar: str
     mean: bool = False
+    of_all: bool = False  # a time is of all steps since the line before
+    average: Average = ""
+    rounding_ms: float = 0.0
     dropped: int = 0
     zoned: bool = True  # every time that was taken states its zone
     _columns: dict[str, array[float]] = field(default_factory=dict)
@@ -59,17 +64,25 @@ class StepRows:
     def __len__(self) -> int:
         return len(self._stamps)
 
+    @property
+    def last_step(self) -> int:
+        """The step of the last line; 0 where there is none."""
+        return int(self._columns["step"][-1]) if len(self) else 0
+
     def add(self, line: StepLine, number: int, stamp: Stamp | None) -> None:
         """Append a line; beyond ``MOST_ROWS`` only their number is kept."""
         if len(self) >= MOST_ROWS:
             self.dropped += 1
             return
         own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
-        figures = (line.samples, line.loss_scale, line.skipped, line.tokens_per_s, line.tflops, line.samples_per_s)
+        rates = (line.tokens_per_s, line.tflops, line.samples_per_s)
+        figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms)
         for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
             column.append(MISSING if value is None else value)
-        self._stamps.append(stamp if line.wall_ms is None else None)  # of which differences are used
+        self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
         self.mean |= line.mean
+        self.of_all |= line.of_all
+        self.average, self.rounding_ms = line.average, max(self.rounding_ms, line.rounding_ms)
 
     def _written_ns(self, stamp: Stamp | None) -> float | None:
         """The time at which the line was written; None without a date."""
@@ -89,9 +102,12 @@ class StepRows:
             times, kind = _stamp_times(start, stamps), "stamps"
         if times is None:
             return None
-        start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), from_first=self.mean))
-        per_step = start["wall_ms"] / (start["span"] if kind == "stamps" else 1.0)
-        start = start.assign(wall_ms=per_step)[per_step > 0]
+        start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.mean))
+        per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
+        start = start.assign(wall_ms=per_step)
+        if self.average:
+            start, kind = apart(start, stamps, self.average, self.rounding_ms)
+        start = start[start["wall_ms"] > 0]
         if len(start) < LEAST_ROWS:
             return None
         known = bool(start["written_ns"].notna().any())
@@ -112,7 +128,7 @@ class StepRows:
             rows = starts[best]
         else:
             rows = starts[0] if starts else []
-        chosen = table.assign(step=steps).iloc[rows].reset_index(drop=True)
+        chosen = table.assign(step=steps, counted=table["step"]).iloc[rows].reset_index(drop=True)
         return chosen, [self._stamps[row] for row in rows]
 
 
@@ -146,11 +162,13 @@ def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[lis
     return starts, repeated
 
 
-def _spans(steps: NDArray[np.float64], from_first: bool) -> NDArray[np.int64]:
+def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:
     """The steps that each row stands for: those since the row before it, at the start as many as usual."""
     between = np.diff(steps)
     usual = float(np.median(between)) if len(between) else 1.0
-    first = min(usual, steps[0]) if from_first and len(steps) and steps[0] > 0 else usual
+    first = min(usual, steps[0]) if means and len(steps) and steps[0] > 0 else usual
+    if means:  # over the usual number of steps also where lines between two of them are left out
+        between = np.where(between > LEFT_OUT * usual, usual, between)
     spans: NDArray[np.int64] = np.maximum(np.append(first, between), 1.0).astype(np.int64)
     return spans
 

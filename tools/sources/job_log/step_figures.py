@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+UNNUMBERED = -1  # step of a line that names none: lines are counted, or the steps that they stand for
+# What a mean is over, besides the steps since the line before: since the epoch began; over more of the last steps than
+# the line says, both for the step and its data; since the start of the job, while that of the data is over the last.
+Average = Literal["", "epoch", "window", "job"]
 
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """The figures of one line; None where it does not hold them. ``mean``: the time is one over several steps."""
+    """The figures of one line; None where it does not hold them. ``mean``: the time is one over several steps.
+
+    ``of_all``: the time is of all steps since the line before; ``steps``: how many a line without a number stands for;
+    ``rounding_ms``: half of the last digit of a running mean.
+    """
 
     grammar: str
     step: int
@@ -23,3 +33,8 @@ class StepLine:
     tflops: float | None = None
     loss_scale: float | None = None
     skipped: float | None = None
+    data_wait_ms: float | None = None
+    average: Average = ""
+    rounding_ms: float = 0.0
+    of_all: bool = False
+    steps: int = 1

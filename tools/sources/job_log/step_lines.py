@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.sources.job_log import framework_lines, generic_lines
+from tools.sources.job_log import framework_lines, generic_lines, library_lines
 from tools.sources.job_log.step_figures import StepLine
 
 LONGEST = 2048  # characters of a step line; longer ones are other text, but for a grammar that names all its metrics
@@ -17,7 +17,16 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("per_step_time:",), framework_lines.mindformers),
     (("SamplesPerSec", "skipped="), framework_lines.deepspeed),
     (("{",), generic_lines.record_line),
-    (("data_time:",), framework_lines.detectron),
+    (("batch_cost:",), library_lines.paddle),
+    (("completed step:",), library_lines.maxtext),
+    (("per step time:",), library_lines.mindspore),
+    (("data_time:",), library_lines.parts),
+    (("iter time (s):",), library_lines.deepspeed_pipeline),
+    (("time(s):", "num_updates:"), library_lines.mmf),
+    ((" sec)", "TimeHistory:"), library_lines.tensorflow),
+    (("raining iter ",), library_lines.niftynet),
+    (("Speed: ",), library_lines.mxnet),
+    (("s/step",), library_lines.keras),
     (("Epoch: [",), framework_lines.imagenet),
     (("dt: ",), framework_lines.nanochat),
     (("iter ",), framework_lines.nanogpt),

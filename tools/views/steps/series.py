@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.run.kinds import TENSORBOARD_FORMAT, TRAINER_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
-from tools.run.recorded.job_log import StepTime
+from tools.run.recorded.job_log import JobLog, StepTime
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.steps.shape import Level, StepSeries, level_at
 
@@ -243,6 +243,7 @@ def stated_by(run: Run) -> str:
 IN_WORDS: dict[StepTime, str] = {
     "mean": "each line gives the mean over the steps since the one before it",
     "smoothed": "a progress bar shows a smoothed rate",
+    "running": "each line gives a running mean over more steps than those since the one before it",
     "stamps": "step times are differences of time stamps",
     "step": "only one step of several is printed",
 }
@@ -254,11 +255,24 @@ def _from_output(run: Run) -> RunSeries | None:
     if log is None or log.steps.empty or run.ranks:
         return None
     table, notes = _in_order(log.steps, [])
-    averaged = "" if log.span == 1 and log.step_time != "smoothed" else IN_WORDS[log.step_time]
+    averaged = "" if log.span == 1 and log.step_time not in ("smoothed", "running") else IN_WORDS[log.step_time]
     if log.step_time == "step" and averaged:
         table, long = _without_long(table)
         notes = (*notes, *long)
-    return RunSeries(table[~_settling(table)], table.iloc[:0], "job_log", notes, averaged=averaged)
+    table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
+    kept = table if _excerpt(log) else table[~_settling(table)]
+    return RunSeries(kept, table.iloc[:0], "job_log", notes, averaged=averaged)
+
+
+EXCERPT_LINES, EXCERPT_STEP = 20, 100  # a job that begins or is resumed prints more lines than that before its steps
+
+
+def _excerpt(log: JobLog) -> bool:
+    """Whether the text begins in the middle of a job, so that none of its steps is of a start: its first step line is
+    among the first lines and of a late step."""
+    tracked = set(log.grammars) & {*OF_TRACKERS, "trainer_state.json"}
+    first = log.steps.iloc[int(log.steps["line"].to_numpy().argmin())]
+    return bool(not tracked and first["line"] <= EXCERPT_LINES and first["step"] - first["span"] >= EXCERPT_STEP)
 
 
 LONG_OF_PRINTED = (

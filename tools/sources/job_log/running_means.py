@@ -1,0 +1,85 @@
+"""Means that run on from line to line, since an epoch or the job began, taken apart into those between the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.recorded.job_log import StepTime
+from tools.sources.job_log.prefixes import Stamp, after
+from tools.sources.job_log.step_figures import Average
+
+MOST_ROUNDED = 0.05  # of a difference of two sums: lines are joined until their last digits matter less
+LEAST_WINDOW = 10  # steps: MMEngine's default; lines further apart share none
+FITS = 0.1  # of the time between two lines by their stamps
+MOSTLY = 0.8  # of the lines must fit
+LEAST_COMPARED = 3
+
+
+def apart(
+    start: pd.DataFrame, stamps: Sequence[Stamp | None], average: Average, rounding_ms: float
+) -> tuple[pd.DataFrame, StepTime]:
+    """The rows with the mean over the steps since the row before, and "mean"; or as they are, and "running".
+
+    n m - n' m' is the time of the steps between two lines of which one states the mean m over n steps, the other m'
+    over n' since the same start. Where the library does not say that its means are since the start, the time stamps
+    must show it; lines so far apart that they share no steps are means of their own.
+    """
+    stated = np.isfinite(start["wall_ms"].to_numpy())
+    start, stamps = start[stated], [stamp for stamp, timed in zip(stamps, stated, strict=True) if timed]
+    known = average == "epoch" or _by_stamps(start, stamps)
+    if not known:
+        gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
+        return start, "mean" if average == "job" or gap >= LEAST_WINDOW else "running"
+    taken = _taken(start, rounding_ms)
+    if average == "job":  # its data times are of the last steps alone
+        taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
+    return (taken, "mean") if len(taken) > 1 else (start, "running")
+
+
+def _taken(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
+    """Rows far enough apart that rounding does not matter, with the mean time and data wait of the steps between."""
+    count, walls = start["counted"].to_numpy(), start["wall_ms"].to_numpy()
+    usual = float(np.median(np.diff(count))) if len(count) > 1 else 1.0
+    rows, last = [], -1
+    values: list[tuple[float, float, float]] = []
+    waits = start["data_wait_ms"].to_numpy()
+    for row in range(len(count)):
+        before, whole, waited = (count[last], count[last] * walls[last], count[last] * waits[last])
+        if last < 0 or count[row] <= before:  # the first line, or that of another epoch
+            before, whole, waited = 0.0, 0.0, 0.0
+            if count[row] > usual:  # its mean is over many more steps than the others
+                last = row
+                continue
+        passed = count[row] * walls[row] - whole
+        if rounding_ms * (count[row] + before) > MOST_ROUNDED * passed:
+            continue
+        span = count[row] - before
+        rows.append(row)
+        values.append((span, passed / span, max((count[row] * waits[row] - waited) / span, 0.0)))
+        last = row
+    taken = start.iloc[rows]
+    if not rows:
+        return taken
+    spans, means, data = (np.array(column) for column in zip(*values, strict=True))
+    return taken.assign(span=spans.astype(np.int64), wall_ms=means, data_wait_ms=data)
+
+
+def _by_stamps(start: pd.DataFrame, stamps: Sequence[Stamp | None]) -> bool:
+    """Whether the time between most lines is that by which n m grows."""
+    if len(start) <= LEAST_COMPARED or any(stamp is None for stamp in stamps):
+        return False
+    known = [stamp for stamp in stamps if stamp is not None]
+    if len({stamp.kind for stamp in known}) > 1:
+        return False
+    between = np.array([1e3 * after(later, earlier) for earlier, later in pairwise(known)])
+    sums = (start["counted"] * start["wall_ms"]).to_numpy()
+    grown: NDArray[np.float64] = np.diff(sums)
+    exact_ms = 2e3 * max(stamp.resolution_s for stamp in known)
+    same = np.diff(start["counted"].to_numpy()) > 0
+    fits = np.abs(grown - between) <= exact_ms + FITS * between
+    return bool(same.sum() >= LEAST_COMPARED and fits[same].mean() >= MOSTLY)
