@@ -89,7 +89,7 @@ def test_what_the_run_lacks_is_named_and_no_setting_given() -> None:
     found = planned_setting(profile_of(rank), finding("small_packet"))
     assert found is not None
     assert found.setting == ""
-    assert "shows only where all ranks are traced" in found.sentence.template
+    assert "no all-reduce of known size was recorded" in found.sentence.template
     assert "record_shapes=True" in found.sentence.template
     assert planned_setting(profile_of(rank), finding("memory_bound")) is None
 

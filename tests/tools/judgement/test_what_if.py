@@ -90,7 +90,7 @@ def test_another_workload_is_refused_with_what_to_record(kind: str) -> None:
     [
         ("num_workers=4", "no data-loader span is recorded"),
         ("no waits for data", "no data-loader span is recorded"),
-        ("bucket_cap_mb=50", "shows only where all ranks are traced"),
+        ("bucket_cap_mb=50", "no all-reduce of known size was recorded"),
         ("micro_batches=8", "the traces of all stages"),
         ("equal stages", "the traces of all stages"),
         ("rank 0 as fast as the others", "only one rank is traced"),

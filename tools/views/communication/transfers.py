@@ -23,6 +23,8 @@ from tools.views.rank_profile import RankProfile
 LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
 SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer
 PROMPT_NS = 50_000  # gap behind the previous collective up to which one counts as begun at once
+PROMPT_REPEATS = 2  # of one size; a single one may have waited
+PROMPT_ERROR = 0.1  # of the time: NCCL's own times of one size on a quiet link differ by less
 SEVERAL = 2  # fewer ranks do not meet
 SATURATED = 0.9  # a message reaches its link's bandwidth when the fixed part is a tenth of its time
 
@@ -125,6 +127,24 @@ def fits(profile: Profile) -> tuple[Fit, ...]:
         if rows["bytes"].max() >= 2 * rows["bytes"].min()
     ]
     return tuple(sorted(results, key=lambda fit: -fit.fixed_ns * fit.per_step))
+
+
+def prompt_fit(profile: Profile, kind: str) -> Fit | None:
+    """The line through the prompt transfers of one kind where ranks are missing; None where it does not describe them.
+
+    Each size needs PROMPT_REPEATS of them, and at most PROMPT_ERROR between line and times: a wait for an untraced rank
+    that is left in them differs from one to the next.
+    """
+    table = transfers(profile)
+    own = table[(table["kind"] == kind) & table["prompt"]]
+    own = own[own.groupby(["group", "bytes"])["bytes"].transform("size") >= PROMPT_REPEATS]
+    lines = [
+        _fit(kind, str(group), rows, len(profile.step_ms))
+        for group, rows in own.groupby("group", sort=True)
+        if rows["bytes"].max() >= 2 * rows["bytes"].min()
+    ]
+    good = [line for line in lines if line.error <= PROMPT_ERROR and line.ns_per_byte > 0]
+    return max(good, key=lambda line: line.bytes_per_step, default=None)
 
 
 def _previous_end(profile: Profile, table: pd.DataFrame) -> NDArray[np.int64]:
