@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.analyzers.overlap.pipeline import ENOUGH_PER_STAGE
-from tools.errors import InputError
+from tools.errors import InputError, UsageError
 from tools.findings import Fact, Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.recomputation import kept_activations, recomputation_price
@@ -112,6 +112,30 @@ def _layers_per_stage(profile: Profile, planned: PlannedStages, own: Fact) -> Pl
     return PlannedSetting("equal stages", Sentence(text, (measure(profile, "planned_stage_ms"), own)))
 
 
+def _workers(profile: Profile, _: Finding) -> PlannedSetting | None:
+    """The fewest workers that make batches as fast as a step without its loader takes them, on the rank that needs
+    most; None where the training process does not load by itself."""
+    ranks = profile.run.rank_numbers
+    known = [each for rank in ranks if (each := _measured(profile, "loader_workers_least", rank)) is not None]
+    least = max(known, key=lambda each: each.value, default=None)
+    if least is None:
+        return None
+    setting = f"num_workers={least.value:.0f}"
+    batch = measure(profile, "loader_span_ms", rank=least.ranks[0])
+    text = f"A step is in its loader for {{0}}: by that over the rest of the step, keeping up takes {{1}} (`{setting}`)"
+    gain = _gain(profile, setting)
+    text += " with a core for each"
+    text += ", and a step is {2} faster then (range {3} to {4})." if gain else "."
+    return PlannedSetting(setting, Sentence(text, (batch, least, *gain)))
+
+
+def _measured(profile: Profile, name: str, rank: int) -> Fact | None:
+    try:
+        return measure(profile, name, rank=rank)
+    except UsageError:
+        return None
+
+
 def _experts(profile: Profile, _: Finding) -> PlannedSetting:
     try:
         made: Planned = profile.memo("plan:expert-degree", lambda: recorded_experts.plan_run(profile))
@@ -157,6 +181,7 @@ def _gain(profile: Profile, setting: str) -> tuple[Fact, ...]:
 
 
 PLANNED: dict[tuple[str, str | None], Callable[[Profile, Finding], PlannedSetting | None]] = {
+    ("slow_data_processing", "too_few_workers"): _workers,
     ("small_packet", None): _buckets,
     ("poor_overlap", None): _buckets,
     ("pipeline_bubble", None): _micro_batches,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
@@ -52,6 +53,7 @@ class _Loss:
     lead: Lead
     left_ms: Callable[[Values], float]
     of: RunSeries
+    lasting: bool = True  # of a whole stretch of the run, and not of steps here and there
 
 
 def series_losses(profile: Profile, causes: Sequence[RankedCause]) -> tuple[Lead, ...]:
@@ -71,22 +73,28 @@ def _is_sure(profile: Profile, cause: RankedCause) -> bool:
 
 def _without(profile: Profile, loss: _Loss, sure: Sequence[tuple[int, RankedCause]]) -> Lead | None:
     """The lead, naming causes whose time in single steps is not recorded; None where the others are most of it, or
-    where one that is not recorded may be all of it."""
+    where one that is not recorded in single steps may be all of it."""
     rank = loss.of.slowest_rank
-    parts = {at: _taken_ms(profile, loss.of, rank, cause) for at, cause in sure}
+    parts = {at: _taken_ms(profile, loss, rank, cause) for at, cause in sure}
     walls = step_series_of(loss.of, rank).ms
     left = walls - sum((part for part in parts.values() if part is not None), np.zeros(len(walls)))
     left_ms = loss.left_ms(left)
     noted_ms = profile.thresholds["cause_share_pct"] / 100.0 * float(walls.mean())
     if left_ms < max(noted_ms, (1.0 - EXPLAINED) * loss.lead.impact_ms):
         return None
-    if any(_in_some_steps(profile, cause) for at, cause in sure if parts[at] is None):
+    unseen = [(at, cause) for at, cause in sure if parts[at] is None]
+    if any(_in_some_steps(profile, cause) or not (loss.lasting or _even(cause)) for _, cause in unseen):
         return None
-    unknown = [str(at) for at, part in parts.items() if part is None]
-    if not unknown:
+    if not unseen:
         return loss.lead
-    claim = loss.lead.claim
-    return replace(loss.lead, claim=replace(claim, template=f"{claim.template} {UNKNOWN % ' or '.join(unknown)}"))
+    claim, which = loss.lead.claim, " or ".join(str(at) for at, _ in unseen)
+    claim = replace(claim, template=f"{claim.template} {UNKNOWN % which}")
+    return replace(loss.lead, claim=claim, loss=f"{loss.lead.loss} (perhaps part of cause {which})")
+
+
+def _even(cause: RankedCause) -> bool:
+    """Return whether a cause takes as much from every step; waits and contention come and go."""
+    return cause.finding.family == "computation"
 
 
 def _in_some_steps(profile: Profile, cause: RankedCause) -> bool:
@@ -95,30 +103,37 @@ def _in_some_steps(profile: Profile, cause: RankedCause) -> bool:
     return finding.cause in NOT_EVEN or 0 < len(finding.steps) < steps
 
 
-def _taken_ms(profile: Profile, series: RunSeries, rank: int, cause: RankedCause) -> Values | None:
-    """The time that the cause takes from each step of the rank, in order; None where no record shows it."""
-    finding, own = cause.finding, series.of(rank)
+def _taken_ms(profile: Profile, loss: _Loss, rank: int, cause: RankedCause) -> Values | None:
+    """The time that the cause takes from each step of the rank, in order, where another rank waits as long or longer
+    that one's; None where no record shows it."""
+    finding, own = cause.finding, loss.of.of(rank)
     if finding.cause == "cpu_contention":
-        return _waited_for_core_ms(profile, series, rank)
+        return _waited_for_core_ms(profile, own, rank, single=not loss.lasting)
     if finding.cause in AT_INTERVALS and finding.saving is not None:
         usual_ms = float(own["wall_ms"].median())
         long = own["step"].isin(finding.steps).to_numpy()
         return np.where(long, np.maximum(own["wall_ms"].to_numpy(np.float64) - usual_ms, 0.0), 0.0)
-    column = OF_CAUSE.get(finding.cause, OF_FAMILY.get(finding.family, ""))
-    if column not in own or own[column].isna().any() or not own[column].any():
+    column, table = OF_CAUSE.get(finding.cause, OF_FAMILY.get(finding.family, "")), loss.of.usual
+    if column not in table or table[column].isna().any() or not table[column].any():
         return None
-    return own[column].to_numpy(np.float64)
+    # Another rank's pause may reach into a neighbouring step of this one.
+    others = table[table["rank"] != rank].groupby("step")[column].max().rolling(3, center=True, min_periods=1).max()
+    longest = np.fmax(own[column].to_numpy(np.float64), own["step"].map(others).to_numpy(np.float64))
+    return np.asarray(longest, dtype=np.float64)
 
 
-def _waited_for_core_ms(profile: Profile, series: RunSeries, rank: int) -> Values | None:
-    """How long the training thread waited for a core in each step, evenly between two samples."""
-    records, own = profile.host_records, series.of(rank)
+def _waited_for_core_ms(profile: Profile, own: pd.DataFrame, rank: int, single: bool) -> Values | None:
+    """How long the training thread waited for a core in each step, evenly between two samples; None of single steps
+    where samples are further apart than these."""
+    records = profile.host_records
     if records is None or rank not in records.ranks or "begin_unix_ns" not in own:
         return None
     samples = records.samples(rank)[["unix_ns", "training_run_delay_us"]].dropna()
     if len(samples) < 2:
         return None
     at, waited_us = (samples[name].to_numpy(np.float64) for name in samples)
+    if single and float(np.median(np.diff(at))) / 1e6 > float(own["wall_ms"].median()):
+        return None
     first, last = (
         np.interp(own[name].to_numpy(np.float64), at, waited_us) for name in ("begin_unix_ns", "end_unix_ns")
     )
@@ -184,7 +199,7 @@ def _single(profile: Profile, series: RunSeries) -> _Loss | None:
     cost, share = facts[2:]
     lead = Lead(place, cost.value, share.value, Sentence(SINGLE, facts), candidates, decide_by, loss=loss)
     rows = excess > 0.0
-    return _Loss(lead, lambda ms: float((ms[rows] - np.median(ms)).sum()) / len(ms), series)
+    return _Loss(lead, lambda ms: float((ms[rows] - np.median(ms)).sum()) / len(ms), series, lasting=False)
 
 
 def joined(leads: Sequence[Lead], losses: Sequence[Lead], most: int) -> tuple[Lead, ...]:

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, length, merge, subtract
+from tools.metrics.host.pauses import names_covering
 from tools.metrics.measurement import Measurement, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import EventKind
+from tools.run.program_frames import TRACED_LIBRARY
 from tools.views.host.loader_restarts import restarts
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 FRAME_PATTERNS = {"reading": "reading_frame", "processing": "processing_frame"}
@@ -83,6 +85,38 @@ def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     view, pattern = profile.rank(rank), FRAME_PATTERNS[choice("kind of frame", what, FRAME_PATTERNS)]
     moments = _inside(view, (view.kind == EventKind.PYTHON) & view.named(pattern))
     return of_moments(view, _share(view, moments), moments, f"{what} frames in data-loader spans")
+
+
+PLACE_SHARE = 0.5  # of the loader's time: what fills so much of it is what it does
+
+
+@memoized
+def loader_place(profile: Profile, rank: int) -> str:
+    """The deepest Python function of the program or span of its own that fills most of the loader's time; "" without.
+
+    Frames of Python, torch and other libraries are left out: the function that calls them can be changed.
+    """
+    view = profile.rank(rank)
+    for kind in (EventKind.PYTHON, EventKind.ANNOTATION):
+        rows = np.flatnonzero((view.kind == kind) & view.on_training_thread)
+        rows = rows[~view.named("loader_span")[rows] & ~view.named("profiler_step")[rows]]
+        found = names_covering(view, rows, loader_spans(view))
+        library = found["name"].map(lambda name: bool(TRACED_LIBRARY.search(str(name)))).astype(bool)
+        own = found[(found["share"] >= PLACE_SHARE) & (found["within"] >= PLACE_SHARE) & ~library]
+        titled = own[~own["name"].str.contains("<", regex=False)]  # not the comprehension in a function
+        own = titled if len(titled) else own
+        if len(own):
+            return str(own["name"].to_numpy()[int(own["depth"].to_numpy().argmax())])
+    return ""
+
+
+@metric("%", "share of data-loader time in {name}", "What does the data loader do?")
+def loader_named_pct(profile: Profile, rank: int, name: str) -> Measurement:
+    """Share of the loader spans in Python frames or spans of this name on a training thread."""
+    view = profile.rank(rank)
+    kinds = (view.kind == EventKind.PYTHON) | (view.kind == EventKind.ANNOTATION)
+    moments = _inside(view, kinds & (view.codes == view.code(name)))
+    return of_moments(view, _share(view, moments), moments, "events of one name in data-loader spans")
 
 
 @metric("ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads delay compute?")

@@ -12,6 +12,11 @@ LIBRARY = re.compile(
     r"transformers|lightning|pytorch_lightning|accelerate|deepspeed|megatron|PIL|importlib|jax|flax|encodings)/|"
     r"(?:threading|queue|socket|selectors|runpy|subprocess|contextlib|pickle|copy|json|logging|gzip|zipfile)\.py)"
 )
+# The same of a frame as a trace of torch.profiler names it, "file.py(12): function".
+TRACED_LIBRARY = re.compile(
+    r"(?:site|dist)-packages/|/lib/python\d|^<|^(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|importlib)/"
+    r"|^(?:threading|queue|socket|selectors|runpy|contextlib|pickle|copy|json|logging)\.py"
+)
 PYTHON_FILE = re.compile(r"\(.*\.py(?::\d+)?\)\Z")
 
 

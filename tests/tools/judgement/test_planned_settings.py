@@ -108,3 +108,27 @@ def test_experts_of_one_size_name_what_is_missing() -> None:
     found = planned_setting(recorded("hot_experts/experts-strong"), finding("moe_imbalance"))
     assert found is not None
     assert "cannot be planned: the time of the all-to-alls does not follow their size" in found.sentence.template
+
+
+def test_a_loader_in_the_training_process_gets_the_workers_that_keep_up_and_their_gain() -> None:
+    rank = RankBuilder(device=None)
+    for step in range(4):  # 50 ms in the loader, 20 ms for the rest: three workers make a batch in less than 20 ms
+        begin = step * 70_000.0
+        rank.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", begin, 50_000.0)
+        rank.operator("aten::mm", begin + 50_000.0, 20_000.0)
+        rank.step(step, begin, begin + 70_000.0)
+    found = planned_setting(profile_of(rank), finding("slow_data_processing", "too_few_workers"))
+    assert found is not None
+    assert found.setting == "num_workers=3"
+    batch, least, speedup, low, high = (fact.value for fact in found.sentence.facts)
+    assert (batch, least) == (pytest.approx(50.0), 3)
+    assert low <= speedup <= high
+    assert speedup == pytest.approx(70.0 / 20.0, rel=0.02)
+
+
+def test_no_number_of_workers_is_planned_where_workers_load_already() -> None:
+    rank = RankBuilder(device=None)
+    rank.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 0.0, 50_000.0)
+    rank.operator("aten::mm", 50_000.0, 20_000.0)
+    rank.step(0, 0.0, 70_000.0)
+    assert planned_setting(profile_of(rank), finding("slow_data_processing", "too_few_workers")) is None

@@ -123,5 +123,15 @@ def test_a_cause_whose_time_no_step_records_is_named_as_open() -> None:
     unseen = replace(first, finding=replace(first.finding, cause="operator_dispatch"))
     (lead,) = series_losses(profile, [unseen, *others])
     assert lead.claim.template.endswith("({3}). Whether cause 1 makes them long is not recorded.")
+    assert lead.loss == "longer steps from step 70 on (perhaps part of cause 1)"
     occasional = replace(first, finding=replace(first.finding, cause="operator_compilation"))
     assert not series_losses(profile, [occasional, *others]), "it makes some steps long itself"
+
+
+def test_single_long_steps_are_left_out_where_an_uneven_cause_of_unknown_share_may_make_them() -> None:
+    walls = [wall + (300.0 if step in LONG else 0.0) for step, wall in enumerate(_usual())]
+    profile = _loading(walls, [40.0] * STEPS)
+    (first, *others) = ranking(profile).causes
+    for cause, seen in (("slow_link", 0), ("operator_dispatch", 0), ("underutilization", 1)):
+        unseen = replace(first, finding=replace(first.finding, cause=cause))
+        assert len(series_losses(profile, [unseen, *others])) == seen, cause

@@ -12,9 +12,11 @@ from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import intersect, length, subtract
-from tools.metrics.io import exposed_uploads, upload_rows
+from tools.metrics.io import exposed_uploads, loader_place, upload_rows
 from tools.metrics.offload import MOSTLY_OFFLOADED
+from tools.metrics.recorded.host_stacks import loading_frames
 from tools.metrics.registry import measure
+from tools.run.program_frames import short_frame
 from tools.views.host.blocking import upload_calls
 from tools.views.host.loader_restarts import restarts
 from tools.views.profile import Profile
@@ -26,6 +28,11 @@ RESTART_CAP = 0.9  # how long an epoch is outside of the recorded steps is open
 CAUTIOUS_SHARE = 0.5
 HANDED_OVER = "for the {kind}, no longer than handing over a batch that is ready may take"
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
+IN_PLACE = " {2} of the loader's time is in {n0}."
+READ_OR_MADE = (
+    " Whether reading or making it takes that long (`__getitem__`, the collate function) is not recorded:"
+    " `py-spy record --pid PID --format speedscope` on this process for a minute names the function."
+)
 KIND_NAMES = {
     "single": "data loader, which works in the training process itself,",
     "workers": "data loader with worker processes",
@@ -107,6 +114,19 @@ def _kept_workers(profile: Profile, rank: int) -> tuple[Scale, ...]:
     return (Scale(rank, track, spans, left, 0.5 * (1.0 + left)),) if len(spans) else ()
 
 
+def _place(profile: Profile, rank: int) -> tuple[str, tuple[Fact, ...]]:
+    """The function or span in which the loader spends most of its time, and the share: by the trace, else by sampled
+    stacks; nothing where neither names one."""
+    if name := loader_place(profile, rank):
+        return name, (measure(profile, "loader_named_pct", rank=rank, name=name),)
+    inside = loading_frames(profile, rank)
+    if inside["samples"].sum() < profile.thresholds["fewest_stack_samples"]:
+        return "", ()
+    name = str(inside.groupby("name")["samples"].sum().idxmax())
+    share = measure(profile, "loading_frame_pct", rank=rank, name=name)
+    return (short_frame(name), (share,)) if name and share.value >= EVIDENT_PCT else ("", ())
+
+
 def _wait_ms(profile: Profile, rank: int) -> Fact:
     return measure(profile, "part_ms", part="data_wait", rank=rank)
 
@@ -126,6 +146,8 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         heavy = mechanism == "heavy_transform" or _same_kind_spared(profile, ranks, kind)
         cause, mechanism, ceiling = by_records.cause, by_records.mechanism, by_records.at_most
         mechanism = "heavy_transform" if heavy and mechanism == "too_few_workers" else mechanism
+    place, named = _place(profile, worst)
+    unread = by_records is None and not named and kind == "single" and ceiling == UNREAD
     waiting = measure(profile, "loader_wait_steps", rank=worst)
     no_batch = "because the {kind} has no batch ready" if waiting.value else HANDED_OVER
     limit = profile.thresholds["data_wait_pct"]
@@ -138,9 +160,12 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
             ("The device is idle" if view.rank.has_device else "The training thread waits")
             + " {0} per step ({1}) "
             + no_batch.format(kind=KIND_NAMES[kind])
-            + (" on some ranks only." if len(ranks) < len(profile.ranks) else "."),
+            + (" on some ranks only." if len(ranks) < len(profile.ranks) else ".")
+            + (IN_PLACE if named else READ_OR_MADE if unread else ""),
             amount,
             share,
+            *named,
+            names=(place,) if named else (),
         ),
         confidence=confidence((share.value, limit), at_most=ceiling) * (0.5 + 0.5 * waiting.value / len(view.steps)),
         ranks=ranks,

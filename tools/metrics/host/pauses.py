@@ -101,7 +101,7 @@ def cover(view: RankProfile, moments: IntervalSet) -> Cover:
     """
     for kind in (EventKind.RUNTIME, EventKind.OPERATOR, EventKind.PYTHON, EventKind.ANNOTATION):
         rows = np.flatnonzero((view.kind == kind) & view.on_training_thread & ~view.named("profiler_step"))
-        table = _covering(view, rows, moments)
+        table = names_covering(view, rows, moments)
         whole = table[(table["share"] >= WHOLE) & (table["within"] >= OWN)]
         if len(whole):
             written = whole[~whole["name"].str.startswith(BUILT_IN)]  # the program's own line, not what it calls there
@@ -132,7 +132,7 @@ def _running(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -
     return str(view.categories[largest[0]]) if length(inside) >= MOST * length(moments) else ""
 
 
-def _covering(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> pd.DataFrame:
+def names_covering(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> pd.DataFrame:
     """Names that cover much of the moments: columns name, share, depth (shorter is deeper), within (part inside)."""
     total = length(moments)
     inside = covered(moments, view.start[rows], view.end[rows]) if len(rows) and total else np.zeros(len(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -61,6 +62,35 @@ def activity_share_pct(profile: Profile, activity: str, rank: int = -1) -> Measu
     own, stacks = _of_rank(profile, rank), host_stacks(profile).stacks
     held = own[[any(map(pattern.search, stacks[at])) for at in own["stack"]]]
     return _measured(100.0 * float(held["samples"].sum() / own["samples"].sum()), held, rank)
+
+
+@memoized
+def loading_frames(profile: Profile, rank: int) -> pd.DataFrame:
+    """Samples of the rank's training thread inside its data loader: columns stack, samples, name (of the program's
+    innermost frame, "" where only libraries run); empty where no such thread was sampled."""
+    record = profile.run.host_stacks
+    if record is None or rank not in record.ranks:
+        return pd.DataFrame({"stack": [], "samples": [], "name": []})
+    own, pattern = _of_rank(profile, rank), ACTIVITIES["data_loading"]
+    below = [_below(record.stacks[at], pattern) for at in own["stack"]]
+    named = own.assign(name=[program_frame(each) if each else "" for each in below])
+    return named[[bool(each) for each in below]]
+
+
+def _below(stack: Sequence[str], pattern: re.Pattern[str]) -> Sequence[str]:
+    """The frames that the first one of the activity called, itself included; none where it is not on the stack."""
+    at = next((place for place, frame in enumerate(stack) if pattern.search(frame)), len(stack))
+    return stack[at:]
+
+
+@metric("%", "share of data-loader samples in {name}", "In which function is the data loader?")
+def loading_frame_pct(profile: Profile, rank: int, name: str) -> Measurement:
+    """Of the samples of the training thread inside its data loader, those with this innermost frame of the program."""
+    inside = loading_frames(profile, rank)
+    held = inside[inside["name"] == name]
+    if held.empty:
+        raise UsageError("no sample of the data loader is in this function")
+    return _measured(100.0 * float(held["samples"].sum() / inside["samples"].sum()), held, rank)
 
 
 def _of_rank(profile: Profile, rank: int) -> pd.DataFrame:

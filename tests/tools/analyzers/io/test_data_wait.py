@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.asked import asking
 from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Finding
+from tools.knowledge.thresholds import Thresholds
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
+from tools.run.recorded.host_stacks import HostStacks
+from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
 analyze = asking("io.data_loader", "io.upload")
@@ -136,7 +141,7 @@ def test_python_frames_that_read_files_show_slow_reading() -> None:
 def test_only_the_rank_that_waits_carries_the_finding() -> None:
     finding = data_finding(loading_rank(0.5, number=0), loading_rank(1000, number=1))
     assert finding.ranks == (1,)
-    assert finding.claim.template.endswith("on some ranks only.")
+    assert "on some ranks only." in finding.claim.template
 
 
 def test_a_wait_in_one_step_of_many_is_less_certain_than_one_in_all() -> None:
@@ -215,3 +220,58 @@ def test_the_same_run_with_four_workers_has_no_data_problem(traces: Path) -> Non
     checks = analyze(profile)
     assert [check.status for check in checks] == ["clean", "clean"]
     assert checks[0].support[0].facts[0].value == pytest.approx(1.19, abs=0.05)
+
+
+FETCH = "torch/utils/data/_utils/fetch.py(54): fetch"
+
+
+def collating(kind: EventKind, *names: str, share: float = 0.9) -> RankBuilder:
+    """A loader in the training process that spends that share of its time in these nested frames or spans."""
+    rank = loading_rank(1000)
+    for step in range(4):
+        for depth, name in enumerate(names):
+            at, length = step * 2002 + 10 + depth, 1000 * share - 2 * depth
+            if kind == EventKind.PYTHON:
+                rank.event(kind, name, at, length)
+            else:
+                rank.annotation(name, at, length)
+    return rank
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (EventKind.PYTHON, (FETCH, "words.py(9): look_up", "words.py(10): <listcomp>")),
+        (EventKind.ANNOTATION, ("words.py(9): look_up",)),
+    ],
+)
+def test_a_function_or_span_that_fills_the_loader_is_named_with_its_share(
+    kind: EventKind, names: tuple[str, ...]
+) -> None:
+    claim = data_finding(collating(kind, *names)).claim
+    assert claim.names == ("words.py(9): look_up",)
+    assert claim.template.endswith("{2} of the loader's time is in {n0}.")
+    assert claim.facts[2].value == pytest.approx(90.0, abs=0.5)
+
+
+def test_frames_of_libraries_and_of_a_small_part_name_nothing_and_both_possibilities_are_stated() -> None:
+    of_torch = collating(EventKind.PYTHON, FETCH, "<built-in method index>")
+    for rank in (of_torch, collating(EventKind.PYTHON, "words.py(9): look_up", share=0.3), loading_rank(1000)):
+        claim = data_finding(rank).claim
+        assert not claim.names
+        assert "`__getitem__`, the collate function) is not recorded: `py-spy record" in claim.template
+    assert "py-spy" not in data_finding(loading_rank(1000, WORKERS)).claim.template
+
+
+def test_sampled_stacks_name_the_function_where_the_trace_has_no_frames() -> None:
+    fetch = "fetch (/env/site-packages/torch/utils/data/_utils/fetch.py:54)"
+    stacks = (
+        ("main (train.py:30)", fetch, "look_up (/work/words.py:10)"),
+        ("main (train.py:30)", "forward (net.py:4)"),
+    )
+    rows = pd.DataFrame({"rank": 0, "pid": 1, "file": 0, "stack": [0, 1], "thread": "MainThread", "main": True})
+    stacks_of = HostStacks(rows.assign(samples=[400.0, 600.0], seconds=float("nan")), stacks, ("stacks.txt",))
+    run = replace(profile_of(loading_rank(1000)).run, host_stacks=stacks_of)
+    (finding,) = analyze(Profile(run, Thresholds({})))[0].findings
+    assert finding.claim.names == ("look_up (words.py:10)",)
+    assert finding.claim.facts[2].value == pytest.approx(100.0)
