@@ -121,7 +121,7 @@ def test_a_loader_in_the_training_process_gets_the_workers_that_keep_up_and_thei
     assert found is not None
     assert found.setting == "num_workers=3"
     batch, least, speedup, low, high = (fact.value for fact in found.sentence.facts)
-    assert (batch, least) == (pytest.approx(50.0), 3)
+    assert [batch, least] == pytest.approx([50.0, 3.0])
     assert low <= speedup <= high
     assert speedup == pytest.approx(70.0 / 20.0, rel=0.02)
 
