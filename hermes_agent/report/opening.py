@@ -25,6 +25,12 @@ from tools.views.training_seen import inference_name, trains
 NO_TRACE = "No trace was read: this answer rests on records of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers are not visible in them"
 PLAIN_REASON = re.compile(r"[\w ,.:;()'/-]{1,200}")  # no place of a sentence, citation, code or line end
+STATED_WITHOUT_STEPS = (
+    "communication.hccl_errors",
+    "computation.device_errors",
+    "memory.output_flushes",
+    "io.output_table",
+)
 OF_COLLECTIVES = ("flight_recorder", "ras", "inspector_arrival", "inspector_bandwidth")
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
@@ -101,7 +107,24 @@ def _of_output(profile: Profile) -> list[Sentence]:
     repeated = check_of(profile, "communication.library_warnings")
     said += [] if repeated is None else repeated.support
     warned = check_of(profile, "step_time.output")
-    return said + list(() if warned is None else _seen(warned) if profile.measured else warned.support)
+    said += list(() if warned is None else _seen(warned) if profile.measured else warned.support)
+    return said if profile.measured else [*said, *_of_profilers(profile)]
+
+
+def _of_profilers(profile: Profile) -> list[Sentence]:
+    """What the output states that is no step: errors of HCCL, flushed caches, and profilers' tables."""
+    checks = [check_of(profile, name) for name in STATED_WITHOUT_STEPS]
+    said = [
+        each
+        for check in checks
+        if check is not None and check.status != "cannot_answer"
+        for each in (*(finding.claim for finding in check.findings), *check.support)
+    ]
+    totals = check_of(profile, "computation.output_operators")
+    tables = check_of(profile, "step_time.profile_tables")
+    if tables is not None:
+        said += [*tables.support, *(() if totals is None else totals.support[:1])]
+    return said
 
 
 SAMPLED = (

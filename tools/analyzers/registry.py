@@ -47,7 +47,7 @@ from tools.analyzers.cpu import (
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import offload, pressure, snapshots
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
-from tools.analyzers.steps import output_tables, output_warnings, reported_errors, step_time
+from tools.analyzers.steps import output_tables, output_warnings, profile_tables, reported_errors, step_time
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
@@ -94,6 +94,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (skipped_steps.skipped_steps, output_warnings.output_warnings, output_warnings.loader_table),
     (reported_errors.device_errors, reported_errors.hccl_errors),
     (output_warnings.flushes, output_tables.timers, output_tables.operator_table, output_tables.operations),
+    (profile_tables.profile_tables,),
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
     (operations.operation_times,),
     (sampled_stacks.sampled_stacks, sampled_stacks.sampled_activity),

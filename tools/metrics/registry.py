@@ -58,6 +58,7 @@ from tools.metrics.recorded import (
     memory_snapshots,
     operations,
     own_time,
+    profile_rows,
     repeated_lines,
     samples,
     saves,
@@ -147,7 +148,7 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
-    *(repeated_lines, samples, saves, series),
+    *(profile_rows, repeated_lines, samples, saves, series),
     *(ascend, collective_calls, collector, drift),
     *(job_log, job_tables, level_change, logged_saves, long_steps, operations, own_time),
 )

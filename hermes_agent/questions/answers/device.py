@@ -15,6 +15,7 @@ from hermes_agent.questions.prose import blocks, bullets, capital, listed, parag
 from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.communication.ascend_collectives import absent_ranks
 from tools.analyzers.registry import check_of
+from tools.analyzers.steps.output_warnings import out_of_memory
 from tools.errors import UsageError
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.idle import REASONS
@@ -142,6 +143,8 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     sampled = [_sampled(discussion, name) for name in ("memory.snapshot", "memory.device_samples")]
     if not peaks and any(sampled):
         return blocks(sampled)
+    if not peaks and (said := _stated_memory(discussion)):
+        return said
     if not peaks and not profile.traced and profile.run.job_log is not None:
         return paragraph([wording("memory_in_output"), _no_oom(question)])
     if not peaks:
@@ -155,6 +158,14 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
         full = discussion.say("That is {0} of the device's memory.", share) if share is not None else ""
         rows.append(paragraph([discussion.say(text, rank=rank), full]))
     return rows[0] if len(rows) == 1 else blocks(["Device memory by rank, the fullest first:", bullets(rows)])
+
+
+def _stated_memory(discussion: Discussion) -> str:
+    """What the job's output says of memory that ran out, or was short; empty where it says nothing."""
+    profile = discussion.profile()
+    flushed = check_of(profile, "memory.output_flushes")
+    said = [*out_of_memory(profile), *(() if flushed is None else (each.claim for each in flushed.findings))]
+    return paragraph([discussion.say(each.template, *each.facts, names=each.names) for each in said])
 
 
 def _no_oom(question: Question) -> str:

@@ -12,12 +12,15 @@ from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
+from tools.analyzers.steps.reported_errors import WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.views.profile import Profile
 
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
-HANGS = ("communication.timeouts", "communication.flight_recorder", "communication.ras")
+HCCL_ERRORS = "communication.hccl_errors"
+OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras")  # these name who is missing
+HANGS = (TIMEOUTS, HCCL_ERRORS, *OF_COLLECTIVES)
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
@@ -31,7 +34,7 @@ def hang(discussion: Discussion, _: Question) -> str | None:
     needs = discussion.diagnosis.next_measurements[:1]
     if found is None or not needs:
         return found
-    of_waiting = _found(discussion, HANGS[1:]) is None  # the records of collectives name who is missing
+    of_waiting = _found(discussion, OF_COLLECTIVES) is None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
     return blocks([found, wording("hang_next") if of_waiting else "", record])
 
@@ -94,6 +97,10 @@ def timeouts(discussion: Discussion, _: Question) -> str:
     check = _check(discussion, TIMEOUTS)
     if check is not None and check.status == "found":
         return paragraph(["Yes:", *check.text])
+    log = discussion.profile().run.job_log
+    waits = log is not None and any(each.code in WAITS for each in log.errors)
+    if waits and (errors := _check(discussion, HCCL_ERRORS)) is not None:
+        return paragraph(["Yes:", *errors.text])
     return wording("timeouts_open") if discussion.profile().run.job_log is None else wording("no_timeouts")
 
 

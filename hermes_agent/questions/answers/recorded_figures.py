@@ -35,11 +35,11 @@ FIGURES = (
         re.compile(
             r"\b(which|what|top|list|longest|slowest|most expensive)\b.*\b(operators?|ops|kernels?|functions?|calls?)\b"
         ),
-        ("computation.output_operators", "cpu.sampled_stacks"),
+        ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
     ),
     RecordedFigure(
         re.compile(r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b"),
-        ("computation.output_operators", "cpu.sampled_stacks"),
+        ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
         without_steps=True,
     ),
     RecordedFigure(

@@ -258,3 +258,12 @@ def test_without_samples_no_such_question_arises(tmp_path: Path) -> None:
     profile = Profile(load_run([tmp_path]))
     names = ("computation.clocks", "computation.device_use", "cpu.machine_samples", "communication.network_samples")
     assert [check_of(profile, name) for name in names] == [None] * 4
+
+
+def test_at_0_pct_no_kernel_ran_and_the_vendor_names_its_own_tool(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, outputs.NPU.replace(" 95 ", " 0  "))
+    said = [each.template for each in answer(profile, "computation.device_use").support]
+    assert not any("some kernel ran" in text for text in said)
+    needs = answer(profile, "computation.clocks").needs
+    assert "npu-smi" in needs
+    assert "nvidia-smi" not in needs

@@ -14,6 +14,12 @@ from tools.views.counters import DeviceReadings, counter_view
 from tools.views.device.kernels import device_of
 from tools.views.profile import Profile
 
+# By the tool whose samples were read: what its vendor's devices can be sampled with.
+SAMPLED_BY = {
+    "npu-smi": "`while true; do date; npu-smi info; sleep 1; done > npus.txt` while the training runs",
+    "rocm-smi": "`while true; do date; rocm-smi; sleep 1; done > gpus.txt` while the training runs",
+    "amd-smi": "`while true; do date; rocm-smi; sleep 1; done > gpus.txt` while the training runs",
+}
 CLOCKS_NEEDED = (
     "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw,power.limit,temperature.gpu,clocks.sm,"
     "clocks.max.sm,clocks_event_reasons.active --format=csv -lms 500 -f gpus.csv` while the training runs"
@@ -26,6 +32,11 @@ SHOWN = 8
 WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
+NO_KERNEL = (
+    "No kernel ran in what this sampled; the training may not have run at that time, and what a step waits for is not"
+    " in it."
+)
+ONE_READING = "One reading says little: the driver's figure is of less than a second before it."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 REASONS = {
     "throttle_thermal": ("thermal", "for heat"),
@@ -37,6 +48,13 @@ REASONS = {
 def _devices(profile: Profile) -> dict[str, DeviceReadings]:
     view = counter_view(profile)
     return {} if view is None else dict(view.devices)
+
+
+def _needed(profile: Profile, otherwise: str) -> str:
+    """What to record with the tools of the vendor whose devices were sampled; ``otherwise`` those of NVIDIA."""
+    view = counter_view(profile)
+    tools = () if view is None else tuple(each.tool for each in view.records.sources)
+    return next((SAMPLED_BY[tool] for tool in tools if tool in SAMPLED_BY), otherwise)
 
 
 def _loaded(devices: dict[str, DeviceReadings]) -> dict[str, DeviceReadings]:
@@ -55,10 +73,11 @@ def clocks(profile: Profile) -> Check | None:
         return None
     known = [name for name, each in devices.items() if each.has("device_clock_mhz") or _flags(each)]
     if not known:
-        return cannot_answer("the samples hold neither clocks nor reasons for lowering them", CLOCKS_NEEDED)
+        reason = "the samples hold neither clocks nor reasons for lowering them"
+        return cannot_answer(reason, _needed(profile, CLOCKS_NEEDED))
     busy = [name for name in known if name in _loaded(devices)]
     if not busy:
-        return cannot_answer(NO_LOAD, CLOCKS_NEEDED)
+        return cannot_answer(NO_LOAD, _needed(profile, CLOCKS_NEEDED))
     slowed = {name: each for name in busy if (each := _slowed(profile, name, devices[name])) is not None}
     if slowed:
         return found(_with_others(slowed))
@@ -226,7 +245,7 @@ def devices_alike(profile: Profile) -> Check | None:
         return symptom(*unused, *apart)
     compared = [each for name in _loaded(devices) for each in _state(profile, name)]
     if len(compared) < 2:
-        return cannot_answer(NO_LOAD, BUSY_NEEDED)
+        return cannot_answer(NO_LOAD, _needed(profile, BUSY_NEEDED))
     return clean(*compared[:2])
 
 
@@ -286,12 +305,14 @@ def device_use(profile: Profile) -> Check | None:
         power = [each for name in list(_devices(profile))[:SHOWN] if (each := _power(profile, name)) is not None]
         note = [say(NO_LOAD_KNOWN)] if power else []
         reason = "the samples hold no utilization"
-        return None if not _devices(profile) else cannot_answer(reason, BUSY_NEEDED, *power, *note)
+        return None if not _devices(profile) else cannot_answer(reason, _needed(profile, BUSY_NEEDED), *power, *note)
     means = {name: _busy(profile, name) for name in devices}
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
-    said = _range(least, most, means, _once(devices))
+    once = _once(devices)
+    said = _range(least, most, means, once)
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
-    used = used or [say(NO_EFFICIENCY)]
+    used = used or [say(NO_EFFICIENCY if means[most].value > 0.0 else NO_KERNEL)]
+    used += [say(ONE_READING)] if once else []
     if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry:
         return clean(said, *used)
     return symptom(said, *dry[:3], *used)

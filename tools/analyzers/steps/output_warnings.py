@@ -18,6 +18,7 @@ MEANING: dict[WarningKind, str] = {
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second
+FLUSHED = 0.6  # the warnings are certain, what they cost is not known without steps
 NO_COST = "what a flush costs is not in the log"
 
 
@@ -33,7 +34,7 @@ def flushes(profile: Profile) -> Check | Finding | None:
         return None
     often = measured(profile, "printed_flushes_per_step")
     if often is None:
-        return None
+        return _flushed(profile)
     if often.value < OFTEN:
         return clean(say("The allocator seldom releases its cache: {0}.", often))
     return Finding(
@@ -43,6 +44,25 @@ def flushes(profile: Profile) -> Check | Finding | None:
         confidence=confidence((often.value, OFTEN), at_most=0.8),
         impact_ms=0.0,
         impact_method=NO_COST,
+        disproved_by="the warnings end and the steps are as long with less memory in use",
+        signals=("cache flushes",),
+    )
+
+
+def _flushed(profile: Profile) -> Finding | None:
+    """The same where no steps are known: how often, and in how many steps, as each warning is of one."""
+    count = measured(profile, "printed_flushes")
+    if count is None:
+        return None
+    lines = measure(profile, "warning_lines", kind="allocator_flush")
+    return Finding(
+        cause="memory_pressure",
+        mechanism="allocator_retry",
+        claim=say("The allocator found no free memory, released its cache and tried again: {0} in {1}.", count, lines),
+        confidence=FLUSHED,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=(say("Each flush waits for the device; the warnings end once less memory is in use."),),
         disproved_by="the warnings end and the steps are as long with less memory in use",
         signals=("cache flushes",),
     )
@@ -94,6 +114,15 @@ MEMORY = (
     (("others",), "Other processes hold {0} of that device: where they are not of this job, they take it away."),
     (("unused",), "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."),
 )
+
+
+def out_of_memory(profile: Profile) -> list[Sentence]:
+    """That device memory ran out, and how it was used then; nothing where the output does not say so."""
+    log = profile.run.job_log
+    if log is None or not any(each.kind == "out_of_memory" for each in log.warnings):
+        return []
+    lines = measure(profile, "warning_lines", kind="out_of_memory")
+    return [say(MEANING["out_of_memory"], lines), *_exhausted(profile)]
 
 
 def _exhausted(profile: Profile) -> list[Sentence]:

@@ -303,6 +303,17 @@ def printed_flushes_per_step(profile: Profile) -> Measurement:
     return of_lines(log, found.amount / steps, rows, f"{found.count} warnings")
 
 
+@metric("flushes", "times that the allocator released its cache", "How often does the allocator release its cache?")
+def printed_flushes(profile: Profile) -> Measurement:
+    """Cache flushes of PyTorch's allocator that DeepSpeed warns of, summed over its lines."""
+    log = job_log(profile)
+    found = warning_of(log, "allocator_flush")
+    if found is None:
+        raise UsageError("the job's output holds no warning about allocator flushes")
+    rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
+    return of_lines(log, found.amount, rows, f"{found.count} warnings")
+
+
 @metric("GiB", "memory {what} when the device's memory was exhausted", "How was device memory used when it ran out?")
 def exhausted_memory_gib(profile: Profile, what: str) -> Measurement:
     """As PyTorch's first report states it: asked, total, free, of other processes, own, allocated, reserved unused."""

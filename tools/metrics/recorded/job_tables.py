@@ -70,6 +70,8 @@ def operators(log: JobLog) -> pd.DataFrame:
     if rows.empty or total is None:
         raise UsageError("the job's output holds no whole table of torch.profiler")
     own = rows[(rows["line"] < total.line) & (rows["file"] == total.file)]
+    on_device = own[own["table"] == ON_DEVICE]
+    own = own if on_device.empty else on_device
     return own.sort_values("total_ms", ascending=False, kind="stable")
 
 

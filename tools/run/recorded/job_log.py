@@ -30,6 +30,7 @@ COMM_TEST_COLUMNS = {
 ACTION_COLUMNS = {
     **dict.fromkeys(("line", "file"), "int64"),
     **{"table": "str", "action": "str", "calls": "float64", "total_ms": "float64", "mean_ms": "float64"},
+    "share_pct": "float64",
 }
 # How the time of a step line came about: of this very step, the mean over the steps since the line before it, the
 # smoothed rate of a progress bar, a running mean over more steps than those since the line before, or the difference of

@@ -12,6 +12,7 @@ from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
+from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.step_lines import step_line
@@ -27,14 +28,12 @@ from tools.sources.job_log.tables import (
     CommSummary,
     CommTestTable,
     CsvTable,
-    KeyAverages,
     LightningTable,
     Timer,
     TimerRows,
     TimerTable,
     csv_table,
     flat_timers,
-    key_averages,
     verl_timers,
 )
 
@@ -77,7 +76,8 @@ class Collector:
         self.ranks: set[int] = set()
         self._kind = ""
         self._timers: tuple[TimerTable, StreamRows] | None = None
-        self._table: LightningTable | KeyAverages | CommSummary | None = None
+        self._table: Table | None = None
+        self._profiles = ProfileTables()
         self._csv: CsvTable | None = None
         self._clock = LogClock()
 
@@ -167,8 +167,11 @@ class Collector:
             self.actions = [each for each in self.actions if each.table != COMMUNICATION]
         elif "Profiler Report" in text:
             self._table = LightningTable()
-        elif "Self CPU" in text and (table := key_averages(text)) is not None:
+        elif (table := self._profiles.opens(text)) is not None:
+            table.take(line.number, text)
             self._table = table
+        elif "latency" in text and (latency := flops_row(line.number, text)) is not None:
+            self.actions.append(latency)
         elif (csv := csv_table(text)) is not None:
             self._csv = csv
         else:

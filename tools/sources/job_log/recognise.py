@@ -11,13 +11,14 @@ from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_nam
 from tools.sources.job_log.bars import bar_point
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader, line_starts
-from tools.sources.job_log.messages import TIMEOUT
+from tools.sources.job_log.messages import FLUSHES, TIMEOUT
 from tools.sources.job_log.nccl import HEAD
 from tools.sources.job_log.prefixes import parse_line, stamp_within
+from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
 from tools.sources.job_log.step_lines import step_line
-from tools.sources.job_log.tables import TIMER_HEAD, csv_table, key_averages
+from tools.sources.job_log.tables import TIMER_HEAD, csv_table
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
@@ -65,13 +66,13 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         line = parse_line(raw.number, raw.data)
         text = line.text
-        if MEMORY_ERROR.search(text) or XID.search(text) or HCCL.search(text):
+        if MEMORY_ERROR.search(text) or FLUSHES.search(text) or XID.search(text) or HCCL.search(text):
             return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True
         if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):
             return True
-        if csv_table(text) is not None or key_averages(text):
+        if csv_table(text) is not None or holds_row(text):
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)

@@ -1,4 +1,4 @@
-"""Tables in a job's output: nccl-tests, Lightning's and PyTorch's profilers, Megatron's timers over ranks, CSV."""
+"""Tables in a job's output: nccl-tests, Lightning's profiler, Megatron's timers over ranks, CSV."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class TimerTable:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A row of a profiler's table in the output: calls, and times in ms (None: not stated)."""
+    """A row of a profiler's table in the output: calls, times in ms and the share that it states (None: not stated)."""
 
     table: str
     action: str
@@ -189,6 +189,7 @@ class Action:
     total_ms: float
     mean_ms: float | None
     line: int
+    share_pct: float | None = None
 
 
 COMMUNICATION = "DeepSpeed comms"
@@ -274,46 +275,10 @@ class LightningTable:
         calls = number(values.get("num calls", ""))
         if total is not None and cells[0] != "Total":
             mean_ms = None if mean is None else 1e3 * mean
-            row = Action("Lightning", cells[0][:LONGEST_ACTION], calls, 1e3 * total, mean_ms, number_of_line)
-            self.rows.append(row)
-        return len(self.rows) < MOST_ROWS
-
-
-WITH_UNIT = re.compile(rf"({NUMBER})(us|ms|s)\Z")
-SPACES = re.compile(r"\s{2,}")
-
-
-@dataclass
-class KeyAverages:
-    """Rows of ``Name  Self CPU %  Self CPU ... Self CUDA ... # of Calls`` of torch.profiler, units in the cells."""
-
-    columns: tuple[str, ...]
-    rows: list[Action] = field(default_factory=list)
-
-    def take(self, number_of_line: int, text: str) -> bool:
-        """Read a row; False where the table has ended."""
-        if RULE.match(text):
-            return True
-        cells = SPACES.split(text.strip())
-        if len(cells) != len(self.columns):
-            return False
-        values = dict(zip(self.columns, cells, strict=True))
-        device = next((values[name] for name in ("Self CUDA", "Self NPU", "Self XPU") if name in values), None)
-        own = values["Self CPU"] if device is None else device
-        table = "torch.profiler" if device is None else "torch.profiler, device"
-        time, calls = WITH_UNIT.match(own), number(values.get("# of Calls", ""))
-        if time is not None:
-            total_ms = in_ms(time[1], time[2]) or 0.0
-            mean_ms = total_ms / calls if calls else None
+            share = number(next((values[name] for name in values if name.startswith("percentage")), "").rstrip(" %"))
             name = cells[0][:LONGEST_ACTION]
-            self.rows.append(Action(table, name, calls, total_ms, mean_ms, number_of_line))
+            self.rows.append(Action("Lightning", name, calls, 1e3 * total, mean_ms, number_of_line, share))
         return len(self.rows) < MOST_ROWS
-
-
-def key_averages(text: str) -> KeyAverages | None:
-    """The table that a head line begins."""
-    columns = tuple(SPACES.split(text.strip()))
-    return KeyAverages(columns) if columns[0] == "Name" and "Self CPU" in columns else None
 
 
 FEWEST_COLUMNS, MOST_COLUMNS = 2, 1000

@@ -27,4 +27,17 @@ def test_xid_lines_are_the_answer(tmp_path: Path, question: str) -> None:
 def test_errors_of_hccl_are_the_answer(tmp_path: Path) -> None:
     found = discuss(profile_of(tmp_path, *STEPS, WAITED))
     assert "HCCL reports `EI0002`" in reply(found, "any HCCL errors?").text
+    assert reply(found, "did a collective time out?").text.startswith("Yes: HCCL reports `EI0002`")
     assert reply(slow_loader(), "any HCCL errors?").text.startswith("Whether HCCL reported errors")
+
+
+def test_exhausted_and_short_memory_are_the_answer(tmp_path: Path) -> None:
+    error = "CUDA out of memory. Tried to allocate 62.00 MiB (GPU 0; 16.00 GiB total capacity; 8.00 MiB free)"
+    text = reply(discuss(profile_of(tmp_path, error)), "why does it run out of memory?").text
+    assert text.startswith("The job ran out of device memory")
+    assert "not known" not in text
+    flushed = tmp_path / "flushed"
+    flushed.mkdir()
+    warning = "[WARNING] [stage3.py:1:step] 2 pytorch allocator cache flushes since last step. this happens"
+    text = reply(discuss(profile_of(flushed, warning, warning)), "why does it run out of memory?").text
+    assert "4 flushes" in text

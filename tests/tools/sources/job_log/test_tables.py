@@ -45,6 +45,7 @@ def test_actions_of_lightning_have_their_times_in_ms(tmp_path: Path) -> None:
 
 def test_the_unit_of_key_averages_is_in_the_cell(tmp_path: Path) -> None:
     actions = read(tmp_path, AVERAGES).actions
+    actions = actions[actions["table"] == "torch.profiler, device"]
     assert actions[["action", "total_ms", "calls", "line"]].to_numpy().tolist() == [
         ["aten::mm", 120.5, 100.0, 4],
         ["aten::copy_", 1500.0, 100.0, 5],
