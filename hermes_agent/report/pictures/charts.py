@@ -318,5 +318,5 @@ def configured(chart: Picture, canvas: Canvas, title: alt.TitleParams | None) ->
         .configure_text(fontSize=canvas.font_px)
         .configure_title(color=ink, subtitleColor=muted)
     )
-    specification: dict[str, Any] = styled.to_dict()
+    specification: dict[str, Any] = styled.to_dict(validate=False)  # its parts were validated as they were made
     return specification

@@ -5,14 +5,17 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import altair as alt
 import pytest
 
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.report.files import profile_behind
+from hermes_agent.report.pictures.charts import Canvas, configured
 from hermes_agent.report.pictures.export import SCALE, WIDTH, inline_svg, render_png, render_svg
 from hermes_agent.report.pictures.offer import NAMES
+from hermes_agent.report.pictures.palette import light, variable
 from hermes_agent.report.pictures.registry import PICTURES, chosen, drawable, most_telling
 from hermes_agent.workflow.diagnose import diagnose
 from tests.synthetic import H100, RankBuilder, profile_of
@@ -22,6 +25,14 @@ from tools.views.profile import Profile
 
 def test_the_names_that_can_be_asked_for_are_those_that_exist() -> None:
     assert tuple(PICTURES) == NAMES
+
+
+def test_every_picture_is_a_valid_specification(demo: Diagnosis, demo_profile: Profile) -> None:
+    drawn, _ = drawable(demo, demo_profile)
+    assert len(drawn) >= 4
+    for canvas in (Canvas(WIDTH, light), Canvas(360, variable)):
+        for each in drawn.values():
+            alt.Chart.from_dict(configured(each.chart(canvas), canvas, None), validate=True)
 
 
 def test_a_png_is_readable_at_800_pixels_and_drawn_with_twice_as_many(demo: Diagnosis, demo_profile: Profile) -> None:
