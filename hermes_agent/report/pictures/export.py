@@ -44,7 +44,7 @@ def render_png(diagnosis: Diagnosis, profile: Profile | None, picture: str = "")
 
 def render_svg(diagnosis: Diagnosis, profile: Profile | None, picture: str = "") -> str:
     """The same as SVG."""
-    return _svg(_titled(diagnosis, chosen(diagnosis, profile, picture)))
+    return file_svg(_titled(diagnosis, chosen(diagnosis, profile, picture)))
 
 
 def _titled(diagnosis: Diagnosis, drawn: Drawn) -> dict[str, Any]:
@@ -64,6 +64,11 @@ def _titled(diagnosis: Diagnosis, drawn: Drawn) -> dict[str, Any]:
 
 def _lines(text: str, width: int) -> list[str]:
     return textwrap.wrap(UNIT.sub("\u00a0", text), width, max_lines=TITLE_LINES, placeholder=" …")
+
+
+def file_svg(specification: dict[str, Any]) -> str:
+    """The picture for a file of its own: drawn for a light ground, which a browser's forced dark mode leaves alone."""
+    return _svg(specification).replace("<svg ", '<svg style="color-scheme: only light" ', 1)
 
 
 def _svg(specification: dict[str, Any]) -> str:

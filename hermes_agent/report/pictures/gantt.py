@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
-import vl_convert
 
 from hermes_agent.evidence.printable import printable
 from hermes_agent.report.pictures.charts import LABEL_PX, ROW_PX, Canvas, Picture, configured
-from hermes_agent.report.pictures.export import VEGA_LITE
+from hermes_agent.report.pictures.export import file_svg
 from hermes_agent.report.pictures.palette import PARTS, light
 from tools.whatif.timeline import Timeline, bounded
 
@@ -27,9 +26,7 @@ def gantt_svg(timeline: Timeline) -> str:
     shown = bounded(timeline, MOST_BARS, MOST_LANES)
     canvas = Canvas(WIDTH, light)
     title = alt.TitleParams(text=printable(shown.title, TITLE_CHARS), subtitle=_subtitle(shown), anchor="start")
-    return vl_convert.vegalite_to_svg(
-        configured(_chart(shown, canvas), canvas, title), vl_version=VEGA_LITE, allowed_base_urls=[]
-    )
+    return file_svg(configured(_chart(shown, canvas), canvas, title))
 
 
 def _subtitle(shown: Timeline) -> str:

@@ -39,7 +39,7 @@ def _sentence(fault: ErrorDetails, schema: Mapping[str, object]) -> str:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             inside = f" in {_path(parent)}" if parent else ""
             hint = f"; the nearest known one is {nearest[0]}" if nearest else ""
-            return f"unknown field {_shown(name)}{inside}{hint}"
+            return f"unknown field {shown(name)}{inside}{hint}"
         case "missing":
             return f"{place} is missing"
         case "json_invalid":
@@ -49,10 +49,11 @@ def _sentence(fault: ErrorDetails, schema: Mapping[str, object]) -> str:
             return f"{place}: {reason}" if place else reason
         case _:
             message = fault["msg"][:1].lower() + fault["msg"][1:]
-            return f"{place or 'the input'}: {_shown(fault['input'])} is not possible, {message}"
+            return f"{place or 'the input'}: {shown(fault['input'])} is not possible, {message}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A wrong value as a message repeats it."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from tools.errors import UsageError
 from tools.run.model import Run
+from tools.whatif.planners.reading import shown
 from tools.whatif.planners.record import Given, Milliseconds, Plan, Planned
 from tools.whatif.planners.straggler_graph import (
     COLLECTION,
@@ -254,7 +255,7 @@ def _sorted(parts: dict[int, float] | dict[str, float]) -> dict[str, float]:
 def step_table(rows: pd.DataFrame) -> StepTable:
     """Arrays of all operations; raises UsageError where a step or rank lacks one that others have."""
     if unknown := sorted(set(rows["optype"]) - set(TYPES)):
-        raise UsageError(f"operation type {unknown[0]!r} is not known; known are {', '.join(TYPES)}")
+        raise UsageError(f"operation type {shown(unknown[0])} is not known; known are {', '.join(TYPES)}")
     steps, dp_ranks = np.unique(rows["step"]), np.unique(rows["dp_rank"])
     for name, present in (("dp_rank", dp_ranks), ("stage", np.unique(rows["stage"]))):
         if present[-1] != len(present) - 1:

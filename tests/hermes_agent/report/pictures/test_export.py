@@ -45,6 +45,7 @@ def test_a_png_is_readable_at_800_pixels_and_drawn_with_twice_as_many(demo: Diag
 
 def test_a_picture_is_titled_by_the_finding_of_the_diagnosis(demo: Diagnosis, demo_profile: Profile) -> None:
     text = render_svg(demo, demo_profile, "breakdown").replace("\u00a0", " ")
+    assert text.startswith('<svg style="color-scheme: only light" ')  # a forced dark mode would turn only the text
     for word in without_citations(demo.headline).split()[:5]:
         assert word in text
     assert "data wait, 60.0 ms" in text

@@ -92,6 +92,7 @@ def test_a_missing_operation_is_named_by_its_step() -> None:
     ("change", "message"),
     [
         ({"optype": "magic"}, "operation type 'magic' is not known"),
+        ({"optype": "x" * 5000}, r"operation type 'x{59}\.\.\. is not known"),
         ({"stage": 5}, "stage runs from 0 to 5"),
         ({"dp_rank": 9}, "dp_rank runs from 0 to 9"),
     ],
