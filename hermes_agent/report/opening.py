@@ -380,8 +380,10 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
         step = measure(profile, "series_step_ms", statistic="mean")
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
     own = finding.ranks, profile.rank_numbers, stands_for(profile, finding.ranks)
-    named = f"{cause_title(finding.cause, finding.mechanism)}{on_ranks(*own)}"
-    verb = costs(finding.cause, finding.mechanism)
+    title, verb = cause_title(finding.cause, finding.mechanism), costs(finding.cause, finding.mechanism)
+    if seen := finding.hints.get("seen_as"):  # a measured loss of which it is open whether this cause makes it
+        title, verb = seen, "costs"
+    named = f"{title}{on_ranks(*own)}"
     return Sentence(f"{lead}{named} {verb} {{0}} of {of} ({{2}}).", (impact, step, share))
 
 

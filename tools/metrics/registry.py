@@ -53,6 +53,7 @@ from tools.metrics.recorded import (
     job_log,
     job_tables,
     level_change,
+    logged_data_wait,
     logged_saves,
     long_steps,
     memory_snapshots,
@@ -150,7 +151,7 @@ MODULES = (
     *(environment,),
     *(profile_rows, repeated_lines, samples, saves, series),
     *(ascend, collective_calls, collector, drift),
-    *(job_log, job_tables, level_change, logged_saves, long_steps, operations, own_time),
+    *(job_log, job_tables, level_change, logged_data_wait, logged_saves, long_steps, operations, own_time),
 )
 
 

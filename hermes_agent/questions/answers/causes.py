@@ -82,6 +82,8 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
 def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     """The outcome of all checks for a subject, the causes that were found first; ``words`` are the question's."""
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
+    if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
+        return timed
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
@@ -96,6 +98,23 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+OF_LOADER = {"slow_data_reading", "slow_data_processing"}
+
+
+def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus], words: str) -> str | None:
+    """The wait for data as the job's own step lines state it, to a question about data input; else None."""
+    profile = discussion.profile()
+    if profile.traced or not set(subject.causes) >= OF_LOADER or profile.series is None:
+        return None
+    check = next((each for each in discussion.diagnosis.checks if each.analyzer == "io.data_loader"), None)
+    if check is None or discussion.measured("logged_data_wait_pct", rank=profile.series.slowest_rank) is None:
+        return None
+    if check.status == "clean":
+        return paragraph(["No:", *check.text])
+    listed = [_found(discussion, each, place, record, words) for each in found for place, record in each.listed]
+    return blocks(listed) if listed else None
 
 
 def _by_stacks(discussion: Discussion, subject: Subject) -> str:

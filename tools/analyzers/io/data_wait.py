@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.io.loader_records import UNREAD, loader_reading, recorded_data_wait
+from tools.analyzers.io.logged_data_wait import logged_data_wait
 from tools.analyzers.overlap.idle import removal
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import shortened, shortened_on
@@ -54,7 +55,7 @@ INSIDE = (
 def data_loader(profile: Profile) -> Check | Finding:
     """The time that a step waits for its data loader, and what the loader does meanwhile."""
     if not profile.traced:
-        return recorded_data_wait(profile)
+        return logged_data_wait(profile) or recorded_data_wait(profile)
     ranks = [view.rank.rank for view in profile.ranks if len(view.in_steps(view.loader_rows))]
     if not ranks:
         devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]

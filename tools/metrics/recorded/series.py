@@ -43,7 +43,11 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
-    return measured_of(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
+    if statistic == "mean":
+        value = series.mean_of(series.slowest_rank if rank is None else rank)
+    else:
+        value = over_steps(step_series_of(series, rank).ms, statistic)
+    return measured_of(series, value, rank, "usual steps")
 
 
 @metric("steps/s", "unprofiled steps per second", "How many steps does the run make per second without a profiler?")

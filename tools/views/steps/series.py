@@ -89,6 +89,7 @@ class RunSeries:
     level: Level = field(default_factory=Level)
     every: pd.DataFrame | None = None
     averaged: str = ""  # why a row is not the time of one step, as a sentence says it; "" where it is
+    spans: bool = False  # a row is the mean over ``span`` steps, and counts for as many in a mean
 
     @property
     def whole(self) -> RunSeries:
@@ -121,7 +122,12 @@ class RunSeries:
     @property
     def mean_ms(self) -> float:
         """Mean step of the slowest rank."""
-        return float(self.slowest_ms.mean())
+        return self.mean_of(self.slowest_rank)
+
+    def mean_of(self, rank: int) -> float:
+        """Mean step of a rank."""
+        own = self.of(rank)
+        return float(np.average(own["wall_ms"], weights=own["span"]) if self.spans else own["wall_ms"].mean())
 
     @property
     def median_ms(self) -> float:
@@ -261,7 +267,9 @@ def _from_output(run: Run) -> RunSeries | None:
         notes = (*notes, *long)
     table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
     kept = table if _excerpt(log) else table[~_settling(table)]
-    return RunSeries(kept, table.iloc[:0], "job_log", notes, averaged=averaged)
+    return RunSeries(
+        kept, table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in ("mean", "stamps")
+    )
 
 
 EXCERPT_LINES, EXCERPT_STEP = 20, 100  # a job that begins or is resumed prints more lines than that before its steps

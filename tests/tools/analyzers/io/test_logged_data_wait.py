@@ -1,0 +1,95 @@
+"""The wait for data that a job's own step lines state: how much of a step, how sure, and what it would save."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.analyzers.registry import check_of
+from tools.findings import Check, Finding
+from tools.judgement.ranking import ranking
+from tools.metrics.registry import measure
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+Row = tuple[int, float, float]  # iteration, seconds of a step, seconds of wait in it
+
+
+def profile_of(folder: Path, *rows: Row) -> Profile:
+    """Lines of YOLOX every ten iterations."""
+    text = "".join(
+        f"2026-01-01 10:00:00 | INFO | trainer:1 - epoch: 1/9, iter: {n}/900, mem: 90Mb, iter_time: {step_s:.3f}s, "
+        f"data_time: {wait_s:.3f}s, total_loss: 5.1, lr: 1e-3\n"
+        for n, step_s, wait_s in rows
+    )
+    (folder / "train.log").write_text(text)
+    return Profile(load_run([folder]))
+
+
+def loader(profile: Profile) -> Check:
+    found = check_of(profile, "io.data_loader")
+    assert found is not None
+    return found
+
+
+def finding(profile: Profile) -> Finding:
+    (found,) = loader(profile).findings
+    return found
+
+
+WAITING: tuple[Row, ...] = ((200, 2.0, 1.5), (210, 3.0, 2.4), (220, 2.5, 2.0), (230, 2.5, 2.1))
+
+
+def test_a_large_wait_by_the_job_s_own_timer_is_a_problem_of_data_input(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, *WAITING)
+    assert measure(profile, "logged_data_wait_ms", rank=0).value == pytest.approx(2000.0)
+    assert measure(profile, "logged_data_wait_pct", rank=0).value == pytest.approx(80.0)
+    judged = ranking(profile)
+    assert judged.verdict == "problem"
+    assert judged.causes[0].finding.cause == "slow_data_processing"
+    assert judged.causes[0].impact_pct == pytest.approx(80.0)
+
+
+def test_without_a_line_that_hardly_waits_the_saving_is_half_of_the_wait_at_least(tmp_path: Path) -> None:
+    saving = finding(profile_of(tmp_path, *WAITING)).saving
+    assert saving is not None
+    assert (saving.least_ms, saving.saved_ms, saving.most_ms) == pytest.approx((1000.0, 2000.0, 2000.0))
+
+
+def test_lines_that_hardly_wait_bound_the_saving(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, (200, 0.5, 0.01), (210, 3.5, 3.1), (220, 0.5, 0.01), (230, 1.5, 0.88))
+    saving = finding(profile).saving
+    assert measure(profile, "logged_spared_step_ms", rank=0).value == pytest.approx(500.0)
+    assert saving is not None
+    assert saving.least_ms == pytest.approx(1000.0)  # mean step of 1,500 ms less 500 ms
+
+
+def test_two_lines_are_a_hypothesis(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, *WAITING[:2])
+    assert finding(profile).confidence < profile.thresholds["confidence"]
+    assert ranking(profile).verdict == "inconclusive"
+
+
+def test_a_small_wait_rules_data_loading_out(tmp_path: Path) -> None:
+    check = loader(profile_of(tmp_path, (200, 2.0, 0.002), (210, 2.0, 0.004), (220, 2.0, 0.003)))
+    assert check.status == "clean"
+    assert check.support[0].facts[0].value == pytest.approx(3.0)
+
+
+def test_a_step_that_is_long_without_a_wait_of_its_own_is_named(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, (200, 8.0, 7.5), (210, 14.0, 0.002), (220, 0.5, 0.001), (230, 0.5, 0.001))
+    claim = finding(profile).claim
+    assert "At step 210" in claim.template
+    assert [fact.value for fact in claim.facts[3:]] == pytest.approx([14_000.0, 2.0])
+
+
+def test_the_first_lines_of_a_job_are_left_out(tmp_path: Path) -> None:
+    rows = [(10, 9.0, 8.0), *((n, 1.0, 0.01) for n in range(20, 110, 10))]
+    profile = profile_of(tmp_path, *rows)
+    assert measure(profile, "logged_data_wait_ms", rank=0).value == pytest.approx(10.0)
+    assert loader(profile).status == "clean"
+
+
+def test_an_excerpt_from_the_middle_of_a_job_is_used_whole(tmp_path: Path) -> None:
+    assert len(profile_of(tmp_path, *WAITING).series.usual) == 4  # type: ignore[union-attr]
