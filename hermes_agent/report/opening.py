@@ -106,6 +106,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
         said += network.support if symptom or not profile.measured else []
     repeated = check_of(profile, "communication.library_warnings")
     said += [] if repeated is None else repeated.support
+    timed = None if profile.measured else check_of(profile, "step_time.timers")
+    said = [*(() if timed is None else timed.support), *said]
     warned = check_of(profile, "step_time.output")
     said += list(() if warned is None else _seen(warned) if profile.measured else warned.support)
     return said if profile.measured else [*said, *_of_profilers(profile)]

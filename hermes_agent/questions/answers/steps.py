@@ -42,12 +42,29 @@ def how_long(discussion: Discussion, question: Question) -> str:
     """Median, mean and longest step time of a rank or the slowest one, of unprofiled steps first."""
     if question.steps:
         return which_step(discussion, question)
+    if stated := _stated(discussion):
+        return stated
     unprofiled = UNPROFILED.search(question.words) and discussion.profile().series is None
     if unprofiled and not question.ranks:
         logged = discussion.measured("logged_step_ms") is not None
         said = discussion.say(wording("logged_steps")) if logged else wording("traced_only")
         return blocks([said, _duration(discussion, None)])
     return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))
+
+
+def _stated(discussion: Discussion) -> str:
+    """The step time of a run without a series, as its records state it as a whole or in a single line; else empty."""
+    profile = discussion.profile()
+    if profile.traced or profile.series is not None:
+        return ""
+    if discussion.measured("stated_mean_step_ms") is not None:
+        text = (
+            "A step takes {stated_mean_step_ms} on average over the whole training, with evaluations and saves, if it"
+        )
+        return discussion.say(f"{text} was not resumed; single steps are not recorded.")
+    if discussion.measured("logged_step_ms") is not None:
+        return discussion.say("The output states {logged_step_ms}; so few lines do not show how steady the steps are.")
+    return ""
 
 
 def longest_first(discussion: Discussion, question: Question) -> str:
@@ -150,7 +167,8 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
         lacking = [*lacking, f"{span('step', left)} {'is' if len(left) == 1 else 'are'} of the start"]
     lead = "; ".join(["The recorded steps of these, in ms", *lacking, *filter(None, [series.averaged])])
     cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
-    return blocks([f"{lead}:", row_table(("id", "step", "rank", "takes"), cells)])
+    median = discussion.say("{series_step_ms:statistic=median} is the median; why a step takes longer is not recorded.")
+    return blocks([f"{lead}:", row_table(("id", "step", "rank", "takes"), cells), median])
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:

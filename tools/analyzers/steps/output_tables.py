@@ -14,6 +14,7 @@ from tools.views.profile import Profile
 SHOWN = 4
 DATA_TIMERS = ("batch-generator", "batch generator", "data", "dataloader", "data_loading", "data-loading")
 NESTED = "Timers may contain one another."
+OPTIMIZER = " What DeepSpeed calls step is that of the optimizer, with its offloaded part."
 
 
 @check(
@@ -28,7 +29,7 @@ def timers(profile: Profile) -> Check | None:
     try:
         names = sorted(step_timers(profile))
     except UsageError:
-        return None
+        return _printed(profile)
     noted = profile.thresholds["noted_pct"]
     measured_shares = [(measure(profile, "timer_pct", name=name), name) for name in names]
     shares = sorted(measured_shares, key=lambda each: -each[0].value)
@@ -45,6 +46,22 @@ def timers(profile: Profile) -> Check | None:
     if apart[0].value >= noted:
         said.append(say("Ranks differ most in {n0}: by {0} of a step.", apart[0], names=(apart[1],)))
     return symptom(*said) if len(said) > 1 else clean(*said)
+
+
+def _printed(profile: Profile) -> Check | None:
+    """The largest timers of steps that are too few for a series."""
+    log = profile.run.job_log
+    if log is None or profile.series is not None:
+        return None
+    known = [(measured(profile, "printed_timer_pct", name=name), name) for name in sorted(set(log.timers["name"]))]
+    shares = [(fact, name) for fact, name in known if fact is not None]
+    largest = sorted(shares, key=lambda each: -each[0].value)[:SHOWN]
+    if not largest:
+        return None
+    step = measure(profile, "logged_step_ms", statistic="mean")
+    text = f"By the job's timers a printed step of {{{len(largest)}}} spends {_listed(len(largest))}. {NESTED}"
+    text += OPTIMIZER if "DeepSpeed timers" in log.grammars else ""
+    return clean(say(text, *_facts(largest), step, names=_names(largest)))
 
 
 @check(

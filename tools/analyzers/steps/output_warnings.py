@@ -7,7 +7,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.run.recorded.job_log import WarningKind
+from tools.run.recorded.job_log import JobLog, WarningKind
 from tools.views.profile import Profile
 
 MEANING: dict[WarningKind, str] = {
@@ -104,9 +104,20 @@ def output_warnings(profile: Profile) -> Check | None:
         said.append(say(text, mean))
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
+    said += _single_line(profile, log)
     if not said:
         return None
     return symptom(*said) if kinds else clean(*said)
+
+
+ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."
+
+
+def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
+    """The time of a step that a single line states, which is no series."""
+    if profile.traced or profile.series is not None or len(log.steps) != 1:
+        return []
+    return [say(ONE_LINE % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 
 
 MEMORY = (

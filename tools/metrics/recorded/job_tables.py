@@ -49,6 +49,21 @@ def timer_pct(profile: Profile, name: str) -> Measurement:
     return of_lines(job_log(profile), value, rows, "lines of the timer")
 
 
+@metric("%", "share of the printed steps in the job's timer {name}", "How much of the printed steps does a timer take?")
+def printed_timer_pct(profile: Profile, name: str) -> Measurement:
+    """Mean of a timer over all printed steps that have it, of the mean of these steps, where no series is known."""
+    log = job_log(profile)
+    rows = log.timers.merge(log.steps[["rank", "step", "wall_ms"]], on=["rank", "step"])
+    rows = rows[~rows["name"].str.contains(PER_MICRO_BATCH) & (rows["max_ms"] > 0)]
+    rows = rows[rows["max_ms"] <= rows["wall_ms"]]  # longer ones are of saves and evaluations
+    if rows.empty:
+        raise UsageError("the job's output holds no timers of steps whose time it prints")
+    rows = rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))]
+    return of_lines(
+        log, 100.0 * float(rows["max_ms"].mean()) / float(rows["wall_ms"].mean()), rows, "lines of the timer"
+    )
+
+
 @metric("%", "spread over ranks of the job's timer {name}, of the step", "How far do ranks differ by the job's timers?")
 def timer_spread_pct(profile: Profile, name: str) -> Measurement:
     """Longest less shortest rank of a timer, mean over the usual steps, of the mean step."""

@@ -57,6 +57,7 @@ class StreamRows:
     step: int = -1  # of the last step line
 
 
+ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
 REPORTS = ("Xid", "EI00", "EJ00")
 
 
@@ -80,6 +81,7 @@ class Collector:
         self._profiles = ProfileTables()
         self._csv: CsvTable | None = None
         self._clock = LogClock()
+        self._numbered = False  # a line names a step
 
     def wants_all(self) -> bool:
         """Whether a table is open, so that each line may be one of its rows."""
@@ -145,7 +147,7 @@ class Collector:
         if "comm op: " in text:
             self.operations.take(line.number, text)
         elif "time (ms) |" in text:
-            self._timed(self._stream(line), flat_timers(line.number, text))
+            self._flat(line, flat_timers(line.number, text))
         elif ("it/s" in text or "s/it" in text) and (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
         elif (found := step_line(text)) is not None:
@@ -153,6 +155,15 @@ class Collector:
             self.messages.note(line.number, text)
         else:
             self.messages.take(line.number, text, self._seconds(line, *REPORTS))
+
+    def _flat(self, line: Line, timers: list[Timer]) -> None:
+        """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
+        stream, phases = self._stream(line), [timer.max_ms for timer in timers if timer.name in PHASES]
+        if not self._numbered and len(phases) == len(PHASES):
+            self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None), "")
+        elif self._numbered and ENGINE in stream.steps:
+            return
+        self._timed(stream, timers)
 
     def _opens_table(self, line: Line, text: str) -> bool:
         if "out-of-place" in text:
@@ -191,6 +202,7 @@ class Collector:
 
     def _add(self, line: Line, found: StepLine, text: str) -> None:
         stream = self._stream(line)
+        self._numbered |= found.grammar != ENGINE
         if found.grammar not in stream.steps:
             stream.steps[found.grammar] = StepRows(found.grammar)
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for

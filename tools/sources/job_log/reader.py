@@ -12,12 +12,12 @@ from tools.run.events import empty_table
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
 from tools.sources.decompress import Expansion, Readable
-from tools.sources.job_log.collect import NO_RANK, Collector, Stream, StreamRows
+from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.scan import scanned_starts
-from tools.sources.job_log.series import Series, series_of_bar
+from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
 from tools.sources.options import GIB, Limits
 
 LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
@@ -124,6 +124,9 @@ def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], li
         series = _best(rows)
         if series is not None:
             found.setdefault(rank, []).append(series)
+    if any(each.grammar != ENGINE for own in found.values() for each in own):  # lines of steps before timers alone
+        found = {rank: [each for each in own if each.grammar != ENGINE] for rank, own in found.items()}
+        found = {rank: own for rank, own in found.items() if own}
     best = {rank: max(own, key=lambda each: len(each.table)) for rank, own in sorted(found.items())}
     named = {rank: series for rank, series in best.items() if rank != NO_RANK}
     notes: list[str] = []
@@ -142,14 +145,21 @@ def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], li
 
 
 def _best(rows: StreamRows) -> Series | None:
-    """What the user's pattern finds; else step lines with a time, then a progress bar, then stamps; the longest."""
-    found = [series for each in rows.steps.values() if (series := each.series()) is not None]
+    """What the user's pattern finds; else step lines with a time, then a progress bar, then stamps; the longest.
+
+    A single line where there are no more.
+    """
+    return _best_of(rows) or _best_of(rows, least=1)
+
+
+def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
+    found = [series for each in rows.steps.values() if (series := each.series(least)) is not None]
     given = next((series for series in found if series.grammar == GIVEN), None)
     if given is not None:
         return given
     bars = rows.bars.training()
-    bar = next((series for each in bars if (series := series_of_bar(each)) is not None), None)
-    stated = [series for series in found if series.step_time != "stamps"]
+    bar = next((series for each in bars if (series := series_of_bar(each, least)) is not None), None)
+    stated = [series for series in found if series.step_time not in ("stamps", "running")]
     for choice in (stated, [] if bar is None else [bar], found):
         if choice:
             return max(choice, key=lambda each: len(each.table))

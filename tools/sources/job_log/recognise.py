@@ -18,7 +18,7 @@ from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
 from tools.sources.job_log.step_lines import step_line
-from tools.sources.job_log.tables import TIMER_HEAD, csv_table
+from tools.sources.job_log.tables import TIMER_HEAD, csv_table, flat_timers
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
@@ -71,6 +71,8 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True
         if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):
+            return True
+        if "time (ms) |" in text and len(flat_timers(raw.number, text)) >= ENOUGH_STEPS:
             return True
         if csv_table(text) is not None or holds_row(text):
             return True

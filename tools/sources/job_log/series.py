@@ -91,12 +91,12 @@ class StepRows:
         self.zoned &= stamp.zoned
         return round(stamp.seconds * NS_PER_S)
 
-    def series(self) -> Series | None:
-        """The series of its longest start; None where it holds no time."""
+    def series(self, least: int = LEAST_ROWS) -> Series | None:
+        """The series of its longest start; None where it holds fewer times than ``least``."""
         table = pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
         notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
         start, stamps = self._longest_start(table, notes)
-        times = _own_times(start, notes)
+        times = _own_times(start, notes, least)
         kind: StepTime = "mean" if self.mean else "step"
         if times is None:
             times, kind = _stamp_times(start, stamps), "stamps"
@@ -108,7 +108,7 @@ class StepRows:
         if self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
         start = start[start["wall_ms"] > 0]
-        if len(start) < LEAST_ROWS:
+        if len(start) < least:
             return None
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
@@ -173,11 +173,11 @@ def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:
     return spans
 
 
-def _own_times(table: pd.DataFrame, notes: list[str]) -> NDArray[np.float64] | None:
+def _own_times(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[np.float64] | None:
     """The time of a step in ms as the lines state it; None where they do not."""
     walls = table["wall_ms"].to_numpy()
     stated = np.isfinite(walls)
-    if stated.sum() >= LEAST_ROWS:
+    if stated.sum() >= least:
         if (table["running"].to_numpy()[stated] > 0).all() and _runs(walls[stated]):
             notes.append("the lines state the time since the start: differences are used")
             passed = np.diff(walls, prepend=MISSING)
@@ -186,7 +186,7 @@ def _own_times(table: pd.DataFrame, notes: list[str]) -> NDArray[np.float64] | N
     bare = table["bare"].to_numpy()
     known = bare[np.isfinite(bare)]
     if len(known) < LEAST_ROWS or _runs(known):
-        return None
+        return None  # of one alone the size does not tell the unit
     usual = float(np.median(known))
     if SECONDS_BELOW <= usual <= MS_ABOVE:
         notes.append("the step times have no unit, and their size does not tell seconds from milliseconds: left out")
@@ -220,10 +220,10 @@ def _typed(table: pd.DataFrame) -> pd.DataFrame:
     return table[columns].astype({name: STEP_COLUMNS[name] for name in columns}).reset_index(drop=True)
 
 
-def series_of_bar(bar: Bar) -> Series | None:
+def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     """The steps that a progress bar counts; None where it shows too few updates."""
     rows, smoothed = bar_rows(bar)
-    if len(rows) < LEAST_ROWS:
+    if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
     return Series(_typed(table), "smoothed" if smoothed else "mean", "progress bar")

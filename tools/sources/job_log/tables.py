@@ -82,6 +82,7 @@ TIMER_ONE = re.compile(rf"\s*([\w /-]+?) ?\.*: ({NUMBER})\s*\Z")
 TIMER_NAME = re.compile(r"\s*([\w /-]+?) ?\.*:\s*\Z")
 TIMER_RANK = re.compile(rf"\s*rank\s+(\d+)\s*: ({NUMBER})\s*\Z")
 FLAT_TIMERS = re.compile(r"time \(ms\) ?\|(.*)")
+SHORT = {"fwd": "forward", "bwd": "backward"}  # of newer versions of DeepSpeed
 FLAT_TIMER = re.compile(rf"([A-Za-z][\w /.-]*?)\s*:\s*({NUMBER})\s*(?:\(.*\))?\s*\Z")
 
 
@@ -131,7 +132,7 @@ def flat_timers(number_of_line: int, text: str) -> list[Timer]:
         if pair := FLAT_TIMER.match(part.strip()):
             value = number(pair[2])
             if value is not None and value >= 0:
-                timers.append(Timer(pair[1], value, value, number_of_line))
+                timers.append(Timer(SHORT.get(pair[1], pair[1]), value, value, number_of_line))
     return timers
 
 

@@ -1,0 +1,50 @@
+"""Timers of DeepSpeed without step lines, and single lines with the time of a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron, read
+from tools.analyzers.registry import check_of
+from tools.metrics.registry import measure
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+MICRO = "rank=0 time (ms) | fwd_microstep: 90.0 | bwd_microstep: 200.0 | step_microstep: 700.0\n"
+WHOLE = "rank=0 time (ms) | fwd: 100.0 | bwd: 200.0 | bwd_inner: 190.0 | bwd_allreduce: 10.0 | step: {}\n"
+
+
+def profile_of(folder: Path, text: str) -> Profile:
+    (folder / "job.out").write_text(text)
+    return Profile(load_run([folder]))
+
+
+def test_forward_backward_and_step_are_a_step_where_no_line_names_one(tmp_path: Path) -> None:
+    log = read(tmp_path, "".join(MICRO + WHOLE.format(ms) for ms in (700.0, 900.0)))
+    assert log.steps["wall_ms"].tolist() == [1000.0, 1200.0]
+    assert set(log.timers["name"]) >= {"forward", "backward", "bwd_inner", "bwd_allreduce", "step"}
+
+
+def test_one_line_of_timers_states_the_shares_of_its_step(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, MICRO + WHOLE.format(700.0))
+    assert profile.series is None
+    assert measure(profile, "printed_timer_pct", name="step").value == pytest.approx(70.0)
+    check = check_of(profile, "step_time.timers")
+    assert check is not None
+    assert check.support[0].names[0] == "step"
+
+
+def test_timers_of_a_job_that_numbers_its_steps_are_no_steps_of_their_own(tmp_path: Path) -> None:
+    log = read(tmp_path, megatron((1, 500.0)) + WHOLE.format(700.0) + megatron((2, 500.0)) + WHOLE.format(700.0))
+    assert log.grammars == ("Megatron-LM",)
+
+
+def test_a_single_step_line_is_stated_and_makes_no_series(tmp_path: Path) -> None:
+    head = "(min, max) time across ranks (ms):\n evaluate ....: (10.0, 11.0)\n"
+    profile = profile_of(tmp_path, head + megatron((7, 250.0)))
+    assert profile.series is None
+    check = check_of(profile, "step_time.output")
+    assert check is not None
+    assert check.support[0].facts[0].value == 250.0
