@@ -24,6 +24,7 @@ from hermes_agent.questions.answers import (
     evidence_lookup,
     figures,
     job_output,
+    other_processes,
     overlaps,
     percentiles,
     places,
@@ -301,7 +302,8 @@ OF_NO_FIGURE = {
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
-    "sampled_devices", "last_call", "save_interval", "save_cost",
+    "sampled_devices", "last_call", "save_interval", "save_cost", "other_process",
+    "slower_cpu",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -343,6 +345,8 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "low_rate": job_output.low_rate,
         "awaited": ranks.awaited,
         "sampled_devices": job_output.sampled_devices,
+        "other_process": other_processes.which_process,
+        "slower_cpu": other_processes.slower_cpu,
         "rhythm": steps.rhythm,
         "drift": job_output.drift,
         "timeouts": job_output.timeouts,

@@ -14,7 +14,7 @@ from hermes_agent.questions.answers.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
-from tools.analyzers.registry import check_of, checks_for, has_own_check, unwatched_causes
+from tools.analyzers.registry import check_of, checks_for, has_own_check, spec_of, unwatched_causes
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
@@ -25,6 +25,7 @@ from tools.views.communication.arrivals import arrivals, blame
 
 DEFINED = 3  # causes of one subject that are defined in full
 RATED = 5  # causes whose confidence is given
+OPEN_NAMED = 5  # checks without an answer that are named
 WELL_SUPPORTED = Thresholds()["confidence"]
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
 # "Does it use tensor cores?" asks for the thing, "is it unused tensor cores?" for the lack of it.
@@ -194,8 +195,9 @@ def unanswered_checks(discussion: Discussion, _: Question) -> str:
 def how_sure(discussion: Discussion, _: Question) -> str:
     """The verdict, for each cause how well it is supported and what would disprove it, and what is open."""
     diagnosis = discussion.diagnosis
-    names = [f"`{each.analyzer}`" for each in discussion.open_checks]
-    still_open = wording("open_checks").format(listed(names)) if names else ALL_ANSWERED
+    names = [f"“{spec_of(each.analyzer).title}”" for each in discussion.open_checks]
+    more = [f"{len(names) - OPEN_NAMED} more"] if len(names) > OPEN_NAMED else []
+    still_open = wording("open_checks").format(listed([*names[:OPEN_NAMED], *more])) if names else ALL_ANSWERED
     rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
     return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, plain, rank_list
 from hermes_agent.questions.answers.device import COLLECTIVE_NAMES, no_collectives
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, capital, paragraph
+from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph
 from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.communication.arrival import slowest_by_waiting
 from tools.views.communication.arrivals import arrivals, blame
@@ -191,9 +192,15 @@ def _other_cause(discussion: Discussion, rank: int) -> str:
 
 
 def _causes_on(discussion: Discussion, rank: int) -> str:
-    """The causes that were found on this rank and not on all."""
+    """The causes that were found on this rank and not on all, and those on all of which its figures are stated."""
     everywhere = set(discussion.diagnosis.run.ranks)
     own = [each for each in discussion.diagnosis.causes if rank in each.ranks and set(each.ranks) != everywhere]
+    common = [each for each in discussion.diagnosis.causes if set(each.ranks) == everywhere]
+    stated = [
+        f"Found on all ranks, its figures are of this one: {cause_title(each.cause, each.mechanism)}. {each.claim}"
+        for each in common
+        if _of_one_rank(discussion, each) == rank
+    ]
     alone = [f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own
              if tuple(each.ranks) == (rank,)]  # fmt: skip
     shared = (
@@ -202,7 +209,24 @@ def _causes_on(discussion: Discussion, rank: int) -> str:
         for each in own
         if tuple(each.ranks) != (rank,)
     )
-    return paragraph([*alone, *shared]) or "No cause was found on it alone."
+    if own or stated:
+        return paragraph([*alone, *shared, *stated])
+    elsewhere = [
+        f"{cause_title(each.cause, each.mechanism)} (with the figures of rank {other})"
+        for each in common
+        if (other := _of_one_rank(discussion, each)) is not None
+    ]
+    return paragraph(
+        ["No cause was found on it alone.", f"Found on all ranks: {listed(elsewhere)}." if elsewhere else ""]
+    )
+
+
+def _of_one_rank(discussion: Discussion, cause: CauseRecord) -> int | None:
+    """The one rank that all figures of the cause's claim are of; None where they are of several or of all."""
+    known = discussion.evidence
+    measured = {tuple(known[name].ranks) for name in cited_ids(cause.claim) if name in known}
+    (only,) = measured if len(measured) == 1 else ((),)
+    return only[0] if len(only) == 1 and len(discussion.ranks) > 1 else None
 
 
 def _by_records(discussion: Discussion) -> str:

@@ -18,6 +18,10 @@ def loader() -> Discussion:
 
 ASKED = {
     "pipeline_schedule": ["how many micro-batches?", "how big is the pipeline bubble", "what with 256 micro-batches?"],
+    "other_process": [
+        "Which process steals my CPU?", "what is using my cores?", "who hogs the CPU", "which other process is it?",
+        "does something else take our cores?",
+    ],
     "drift": ["is it getting slower over time?", "do the steps become longer", "is the step time stable over the run"],
     "timeouts": ["were there NCCL timeouts?", "did a collective time out", "watchdog?"],
     "skipped_steps": ["any NaNs or skipped iterations?", "how many steps were skipped"],
@@ -184,6 +188,7 @@ ASKED = {
 OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are answered by
     "hang": ["which rank is guilty?", "who caused the hang?", "my job is stuck, which rank is it"],
     "save_cost": ["how much longer does a step with a checkpoint take?", "how much slower are steps that save"],
+    "slower_cpu": ["is rank 1's CPU slower than rank 0's?", "does rank 1 share its core with something slow?"],
     "rhythm": ["how often does the long step come and how long is it?", "how often do slow steps occur?"],
     "last_call": ["when did rank 3 last make progress", "which was the last collective of rank 3"],
     "slower_since": ["since which step is it slower?", "when did it become slower"],
