@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tools.analyzers.communication.limit import untraced_straggler
+from tools.analyzers.communication.uneven_work import unequal
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
 from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES, Excess, balance, excesses, removal
 from tools.analyzers.support.figures import measure_all, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
+from tools.metrics.communication.rank_work import as_fast, busiest_rank
 from tools.metrics.host.pauses import covering
 from tools.metrics.rank_speed import even_share
 from tools.metrics.recorded.own_time import known_lateness
@@ -72,7 +74,9 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
     own = {rank: excesses(profile, rank) for rank in late}
     explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
     parts = [each for rank in late for each in own[rank]]
-    change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
+    apart = {rank: tuple(each for each in own[rank] if not _of_its_work(profile, rank, each)) for rank in late}
+    change = tuple(scale for rank in late for scale in removal(profile, rank, apart[rank])) if explained else ()
+    of_work = apart != own  # counted where the work is: a rank with more of it cannot be as fast as the others
     cap = CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * caused
     unsure = {text for rank in late if (text := _unsure(profile, rank, own[rank]))}
     return Finding(
@@ -87,7 +91,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         ranks=late,
         steps=waiting.steps,
         change=change,
-        impact_ms=None if change else waiting.value,
+        impact_ms=None if change else 0.0 if of_work else waiting.value,
         impact_method="" if change else "exposed waiting for the late rank, mean per step",
         details=_details(profile, late, own),
         against=(*(say(text) for text in sorted(unsure)), *_against(profile, late, own, explained)),
@@ -98,6 +102,11 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
             "part": max(parts, key=lambda each: each.fact.value).part if parts else "",
         },
     )
+
+
+def _of_its_work(profile: Profile, rank: int, excess: Excess) -> bool:
+    """Whether the rank computes longer because it has more work, which is a cause of its own, and for nothing else."""
+    return excess.part == "compute" and busiest_rank(profile) == rank and unequal(profile) and as_fast(profile, rank)
 
 
 def _unsure(profile: Profile, rank: int, own: tuple[Excess, ...]) -> str:

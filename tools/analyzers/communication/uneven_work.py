@@ -76,7 +76,10 @@ def unequal(profile: Profile) -> bool:
 
 
 def _amounts(profile: Profile) -> Sentence:
-    text = "By shapes one rank has {0} more work than the mean; one computes {1} longer, and time follows work to {2}."
+    text = (
+        "By shapes one rank has {0} more work than the ranks' mean; one computes {1} longer than their mean, and time"
+        " follows work to {2}."
+    )
     return say(text, *measure_all(profile, "work_uneven_pct", "work_compute_spread_ms", "work_follows_pct"))
 
 
@@ -87,7 +90,7 @@ def _finding(profile: Profile, by_experts: bool) -> Finding:
     ends = dict.fromkeys((max(shares, key=lambda r: shares[r].value), min(shares, key=lambda r: shares[r].value)))
     busiest = busiest_rank(profile)
     who = "one rank, not always the same," if busiest is None else f"rank {busiest}"
-    more = "has {0} more work than the mean and computes {1} longer; the others wait."
+    more = "has {0} more work than the ranks' mean and computes {1} longer than their mean; the others wait."
     text = f"Batches differ in size: {who} {more}"
     skew = Finding(
         cause="data_skew",
@@ -112,7 +115,10 @@ def _of_experts(profile: Profile, skew: Finding) -> Finding:
     most = rank_work(profile).groupby("rank")["flops"].sum()
     uneven = 1.0 + profile.thresholds["rank_spread_pct"] / 100.0
     loaded = tuple(most.index[most >= float(most.mean()) * uneven].to_numpy(dtype=np.int64).tolist())
-    text = "Expert load is imbalanced across ranks: one has {0} more than the mean and computes {1} longer."
+    text = (
+        "Expert load is imbalanced across ranks: one has {0} more than the ranks' mean and computes {1} longer than"
+        " their mean."
+    )
     own_part = "Of the arithmetic, {0} has shapes that are not the same on all ranks; the rest is equal."
     details = [*skew.details, say(own_part, measure(profile, "work_own_share_pct"))]
     series = exchanged_bytes(profile)

@@ -67,6 +67,17 @@ def follows_work(profile: Profile) -> float:
     return float(np.corrcoef(apart[0], apart[1])[0, 1])
 
 
+def as_fast(profile: Profile, rank: int) -> bool:
+    """Whether the rank computes about as long for its arithmetic as the median of the others for theirs, or shorter."""
+    table = rank_work(profile)
+    if table.empty:
+        return False
+    summed = table.groupby("rank")[["compute_ns", "flops"]].sum()
+    per_flop = summed["compute_ns"] / summed["flops"].clip(lower=1.0)
+    slower_pct = profile.thresholds["device_slowdown_pct" if profile.run.has_device else "host_slowdown_pct"]
+    return bool(per_flop.loc[rank] < (1.0 + slower_pct / 100.0) * per_flop.drop(index=rank).median())
+
+
 def uneven_compute_ms(profile: Profile) -> float:
     """Extra compute of the busiest rank over the mean, mean over steps."""
     table = rank_work(profile)
@@ -123,7 +134,7 @@ def work_follows_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * follows_work(profile))
 
 
-@metric("ms", "compute of the busiest rank beyond the mean", "How much longer does the busiest rank compute?")
+@metric("ms", "compute of the busiest rank beyond the mean", "How much longer than the mean of the ranks does the busiest one compute?")
 def work_compute_spread_ms(profile: Profile) -> Measurement:
     """Extra compute of the busiest rank over the mean rank, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))

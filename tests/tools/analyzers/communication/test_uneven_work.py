@@ -9,6 +9,7 @@ import pytest
 from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
+from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -22,21 +23,29 @@ DENSE_ROWS = 200
 
 
 def run(
-    rows: Callable[[int, int], int], collective: str = "all_reduce", shapes: bool = True, dense: int = 0
+    rows: Callable[[int, int], int],
+    collective: str = "all_reduce",
+    shapes: bool = True,
+    dense: int = 0,
+    slower: float = 1.0,
 ) -> Profile:
-    """Two ranks, four steps; each multiplies ``rows(rank, step)`` rows, then both meet in a collective."""
+    """Two ranks, four steps; each multiplies ``rows(rank, step)`` rows, then both meet in a collective.
+
+    ``slower``: how much longer rank 1 takes for each row.
+    """
     ranks = [RankBuilder(0, device=None), RankBuilder(1, device=None)]
     tracks = [rank.host_thread("worker") for rank in ranks]
     now_us = 0.0
     for step in range(4):
-        longest = max(rows(0, step), rows(1, step)) * US_PER_ROW + dense
+        longest = max(rows(0, step), rows(1, step) * slower) * US_PER_ROW + dense
         for number, rank in enumerate(ranks):
             mine = rows(number, step)
+            taken = mine * US_PER_ROW * (slower if number else 1.0)
             if dense:
                 rank.operator("aten::mm", now_us, dense, dims=[[dense, 64], [64, 64]], types=["float", "float"])
             dims = [[mine, 64], [64, 128]] if shapes else None
-            rank.operator("aten::mm", now_us + dense, mine * US_PER_ROW, dims=dims, types=["float", "float"])
-            arrives = now_us + dense + mine * US_PER_ROW
+            rank.operator("aten::mm", now_us + dense, taken, dims=dims, types=["float", "float"])
+            arrives = now_us + dense + taken
             until = now_us + longest + 20
             rank.operator(f"c10d::{collective}_", arrives, 1.0)
             rank.event(EventKind.ANNOTATION, f"gloo:{collective}", arrives + 1, until - arrives - 1, tracks[number])
@@ -84,6 +93,21 @@ def test_unequal_work_between_ranks_that_exchange_tokens_is_expert_load() -> Non
     assert (check.findings[0].cause, check.findings[0].ranks) == ("moe_imbalance", (1,))
     assert measure(profile, "rank_work_pct", rank=1).value > 110.0
     assert measure(profile, "work_own_share_pct").value < 95.0
+
+
+def test_the_rank_with_the_hot_expert_is_one_cause_and_its_lateness_a_symptom() -> None:
+    profile = run(lambda rank, _: 1000 if rank else 400, collective="alltoall_base", dense=DENSE_ROWS)
+    (cause,) = ranking(profile).causes
+    assert (cause.finding.cause, cause.finding.ranks) == ("moe_imbalance", (1,))
+    assert [each.cause for each in cause.symptoms] == ["straggler"]
+    step_ms, mean_ms = 1.225, (1.2 + 0.6) / 2  # both ranks can at best compute as long as their mean
+    assert cause.impact_ms == pytest.approx(1.2 - mean_ms, rel=0.1)
+    assert cause.then_ms < step_ms
+
+
+def test_a_rank_that_takes_longer_than_its_work_is_a_straggler_as_well() -> None:
+    profile = run(lambda rank, _: 1000 if rank else 800, collective="alltoall_base", dense=DENSE_ROWS, slower=2.0)
+    assert "straggler" in [each.finding.cause for each in ranking(profile).causes]
 
 
 def test_equal_work_is_clean() -> None:
