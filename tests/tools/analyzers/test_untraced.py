@@ -89,6 +89,27 @@ def test_a_rank_that_takes_longer_for_no_named_reason_is_a_straggler() -> None:
     assert "--ranks 1 " in capture_of(profile)
 
 
+def test_a_rank_that_takes_as_long_as_the_one_without_a_core_is_no_straggler() -> None:
+    """Both take 100 ms by the clock; rank 1 has no core for 60 ms of it, rank 0, which waits for it, for 10 ms."""
+    steps = [step_rows(rank, [WALL_MS] * STEPS, own_ms=WALL_MS + 0.2 - 0.2 * rank) for rank in (0, 1)]
+    rates = {rank: {"training_run_delay_us": share * 1e6} for rank, share in ((0, 0.1), (1, 0.6))}
+    profile = untraced_profile(records_of(steps, rates))
+    check = named(profile, "communication.slowest_rank")
+    assert check.status == "clean"
+    assert [fact.value for fact in check.support[0].facts] == pytest.approx([0.2, 0.2])
+    assert [each.finding.cause for each in ranking(profile).causes] == ["cpu_contention"]
+
+
+def test_of_several_ranks_the_one_beyond_the_others_in_both_times_is_late() -> None:
+    """Rank 0 has most time without a name, but only because data wait is taken off the others: rank 2 takes longest."""
+    columns = ({"own_ms": 60.0}, {"own_ms": 60.0, "data_wait_ms": 20.0}, {"own_ms": 95.0, "data_wait_ms": 20.0})
+    check = named(profile_of(*columns), "communication.slowest_rank")
+    (finding,) = check.findings
+    assert finding.ranks == (2,)
+    # 75 ms without data wait against the median of 60 and 40: 25 ms, of the others' 60 ms
+    assert finding.claim.facts[0].value == pytest.approx(100.0 * 25.0 / 60.0)
+
+
 def test_ranks_as_far_apart_as_shared_cores_make_them_are_clean() -> None:
     check = named(profile_of({}, {"own_ms": 56.0}), "communication.slowest_rank")
     assert check.status == "clean"

@@ -25,7 +25,11 @@ NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes 
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """Excess of own time, without named parts, over the other ranks' median by step; ``cost_ms`` is what steps lose."""
+    """Excess of own time over the other ranks' median by step, ``cost_ms`` is what steps lose to it.
+
+    The excess is that without named parts, but no more than that with them: a rank that takes as long as the others
+    holds nobody up, whatever else they do meanwhile.
+    """
 
     rank: int
     others_ms: pd.Series[float]  # the median of the others' whole own time, by step
@@ -91,10 +95,19 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
     if records is not None:
         for rank in own.columns:
             rest[rank] -= (records.share(int(rank), "training_run_delay_us") or 0.0) * own[rank]
-    late = int(str(rest.mean().idxmax()))
-    excess = rest[late] - rest.drop(columns=late).median(axis=1)
+    beyond = {
+        int(rank): min((_over_others(each, int(rank)) for each in (rest, own)), key=lambda ms: float(ms.mean()))
+        for rank in own.columns
+    }
+    late = max(beyond, key=lambda rank: float(beyond[rank].mean()))
+    excess = beyond[late]
     without = own.assign(**{"late": own[late] - excess.clip(lower=0.0)}).drop(columns=late)
     return Lateness(late, own.drop(columns=late).median(axis=1), excess, own.max(axis=1) - without.max(axis=1))
+
+
+def _over_others(table: pd.DataFrame, rank: int) -> pd.Series[float]:
+    """A rank's column less the median of the others, by step."""
+    return table[rank] - table.drop(columns=rank).median(axis=1)
 
 
 @metric("ms", "step time lost to data wait", "How much does a step lose to waiting for data?")
