@@ -41,6 +41,8 @@ SUSPECTED = re.compile(
     r"\b(is|isnt|are|arent|was|be|been|could|can|may|maybe|might|does|do|did|why|slow\w*|bottlenecks?|problems?|issues?|bound"
     r"|causes?|blame|reasons?|limit\w*|bad|poor|low|high|heavy|too|hurts?)\b|^\w+( \w+)?$"
 )
+LIBRARY = re.compile(r"\b(nccl|hccl|gloo|rccl)\b")
+OF_RANKS = {"straggler", "data_skew"}  # causes of communication that lie with a rank, not with a transfer
 ALTERNATIVES = re.compile(r"\bor\b")
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
@@ -88,6 +90,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
+    if LIBRARY.search(words) and YES_OR_NO.search(words) and (waited := _not_the_library(discussion, subject, found)):
+        return waited
     return blocks(
         [
             _by_stacks(discussion, subject),
@@ -139,6 +143,21 @@ def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:
 def _workers(discussion: Discussion, subject: Subject) -> str:
     """What more workers would do on a run whose loader has another cause."""
     return fewest_workers(discussion) if subject.mechanism == "too_few_workers" else ""
+
+
+def _not_the_library(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> str:
+    """No to a library of collectives in which ranks mostly wait for another, where no cause of transfer was found."""
+    of_transfer = [each for each in found if each.listed and each.cause not in OF_RANKS]
+    waits = "" if of_transfer else _waiting(discussion, subject)
+    first = next(iter(discussion.diagnosis.causes), None)
+    if not waits:
+        return ""
+    why = (
+        f"The first cause found is {cause_title(first.cause, first.mechanism)}{_where(discussion, first)}."
+        if first
+        else ""
+    )
+    return paragraph([f"No. {waits}", why])
 
 
 def _waiting(discussion: Discussion, subject: Subject) -> str:

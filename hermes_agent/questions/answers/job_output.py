@@ -24,6 +24,7 @@ HANGS = (TIMEOUTS, HCCL_ERRORS, *OF_COLLECTIVES)
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
+MORE = re.compile(r"\bmore micro ?batch\w*\b.*\b(help|faster|better|improve|bring|gain|good)\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
 
@@ -138,7 +139,7 @@ def pipeline_schedule(discussion: Discussion, question: Question) -> str:
     named = MICRO_BATCHES.search(question.words)
     wanted = float(named[1] or named[2]) if named else None
     if profile.traced:
-        return _traced_pipeline(discussion, profile, wanted)
+        return _traced_pipeline(discussion, profile, wanted, MORE.search(question.words) is not None)
     log = profile.run.job_log
     if log is None:
         return wording("no_pipeline")
@@ -168,17 +169,44 @@ def _other_schedule(discussion: Discussion, wanted: float | None) -> str:
                       wording("schedule_assumes")])  # fmt: skip
 
 
-def _traced_pipeline(discussion: Discussion, profile: Profile, wanted: float | None) -> str:
+def _waiting_stage(discussion: Discussion, profile: Profile) -> str:
+    """The rank that waits most for its neighbours, for whatever reason."""
+    waits = {rank: discussion.measured("stage_wait_ms", rank=rank) for rank in profile.run.rank_numbers}
+    known = {rank: fact for rank, fact in waits.items() if fact is not None}
+    rank = max(known, key=lambda each: known[each].value)
+    return discussion.say(f"Rank {rank} waits most in all: {{0}} per step.", known[rank])
+
+
+def _more_help(discussion: Discussion, profile: Profile) -> str:
+    """Yes or no to more micro-batches, by the step with twice as many of them."""
+    stages = pipeline(profile)
+    assert stages is not None
+    changes = f"micro_batches={2 * round(stages.micro_batches)}"
+    before = discussion.measured("step_time_ms", statistic="mean")
+    after = discussion.measured("changed_step_ms", changes=changes)
+    if before is None or after is None:
+        return ""
+    gain_pct = 100.0 * (before.value - after.value) / before.value
+    lead = "Yes" if gain_pct >= profile.thresholds["cause_share_pct"] else "No, hardly"
+    text = f"{lead}: with {2 * round(stages.micro_batches)} micro-batches a step would take {{0}} instead of {{1}}."
+    uneven = discussion.measure("stage_imbalance_pct")
+    heavy = stages.imbalance_ms > stages.bubble_ms
+    why = "Most waiting is for the stage that computes longest, {0} longer than the mean, whatever their number."
+    return paragraph([discussion.say(text, after, before), discussion.say(why, uneven) if heavy else ""])
+
+
+def _traced_pipeline(discussion: Discussion, profile: Profile, wanted: float | None, more: bool) -> str:
     if pipeline(profile) is not None:
         text = (
-            "{pipeline_micro_batches} micro-batches pass through {pipeline_stages} stages per step; stages wait for "
-            "their neighbours {pipeline_bubble_pct} of it, equal stages would wait {pipeline_expected_bubble_pct}."
+            "{pipeline_micro_batches} micro-batches pass through {pipeline_stages} stages per step. Beyond what they "
+            "wait because one computes longer, stages wait for their neighbours {pipeline_bubble_pct} of the step; the "
+            "schedule leaves equal stages {pipeline_expected_bubble_pct} of theirs."
         )
-        if wanted is None:
-            return discussion.say(text)
-        left = discussion.measure("pipeline_expected_bubble_pct", micro_batches=wanted)
-        other = f"With {wanted:.0f} micro-batches per step equal stages would wait {{0}}."
-        return paragraph([discussion.say(text), discussion.say(other, left)])
+        said = [discussion.say(text), _waiting_stage(discussion, profile)]
+        if wanted is not None:
+            left = discussion.measure("pipeline_expected_bubble_pct", micro_batches=wanted)
+            said.append(discussion.say(f"With {wanted:.0f} micro-batches per step it would leave them {{0}}.", left))
+        return paragraph([*([_more_help(discussion, profile)] if more else []), *said])
     passes = {rank: discussion.measured("passes_per_update", rank=rank) for rank in profile.run.rank_numbers}
     known = {rank: fact for rank, fact in passes.items() if fact is not None and fact.value > 1}
     if not known:

@@ -48,10 +48,13 @@ def bubble(profile: Profile) -> Check | Finding:
     saved_pct = 100.0 * saved_ms / profile.mean_step_ms
     if saved_pct < profile.thresholds["noted_pct"] or stages.micro_batches >= wanted:
         shape = say("{0} stages pass {1} micro-batches per step.", count, passing)
-        return clean(shape, say("A stage only waits for its neighbours {0} of the step.", share))
+        return clean(
+            shape, say("Beyond what unequal stages cause, a stage waits for its neighbours {0} of the step.", share)
+        )
     left = measure(profile, "pipeline_expected_bubble_pct", micro_batches=float(wanted))
     text = (
-        "Pipeline stages wait {0} of the step: only {1} micro-batches pass through {2} stages, which leaves {3} idle."
+        "Beyond what unequal stages cause, pipeline stages wait {0} of the step: only {1} micro-batches pass through"
+        " {2} stages, which leaves equal ones {3} idle."
     )
     return Finding(
         cause="pipeline_bubble",

@@ -156,7 +156,11 @@ def pipeline_micro_batches(profile: Profile) -> Measurement:
     return _of(profile, _stages(profile).micro_batches)
 
 
-@metric("%", "pipeline bubble share of the step", "Which share of the step is pipeline bubble?")
+@metric(
+    "%",
+    "pipeline bubble share of the step, less the waiting for unequal stages",
+    "Which share of the step is pipeline bubble?",
+)
 def pipeline_bubble_pct(profile: Profile) -> Measurement:
     """Share of the step that a stage only waits for its neighbours and would with equal stages too, mean of stages."""
     return _of(profile, 100.0 * _stages(profile).bubble_ms / profile.mean_step_ms)

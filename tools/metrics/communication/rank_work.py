@@ -134,7 +134,11 @@ def work_follows_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * follows_work(profile))
 
 
-@metric("ms", "compute of the busiest rank beyond the mean", "How much longer than the mean of the ranks does the busiest one compute?")
+@metric(
+    "ms",
+    "compute of the busiest rank beyond the mean",
+    "How much longer than the mean of the ranks does the busiest one compute?",
+)
 def work_compute_spread_ms(profile: Profile) -> Measurement:
     """Extra compute of the busiest rank over the mean rank, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))

@@ -9,10 +9,12 @@ import pytest
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, slow_loader, unsupported
+from tests.tools.analyzers.overlap.test_pipeline import two_stages
 from tests.tools.analyzers.test_job_output import PIPELINE, profile_of
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import TEST, WATCHDOG
 from tests.tools.sources.job_log.test_tables import AVERAGES
+from tools.metrics.communication.pipeline import pipeline
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -65,6 +67,31 @@ def test_no_schedule_is_answered_for_none_or_for_a_size_in_samples(tmp_path: Pat
 def test_a_question_for_a_number_is_not_answered_with_yes(tmp_path: Path) -> None:
     found = reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "how many micro-batches?")
     assert found.text.startswith("4 micro-batches")
+
+
+def test_whether_more_micro_batches_help_is_said_first_with_the_step_that_they_give() -> None:
+    """Stages of 1 and 3 ms: most of the waiting is for the heavy one, and twice the micro-batches hardly help."""
+    discussion = discuss(two_stages(8, (1000.0, 3000.0)))
+    text = reply(discussion, "would more micro-batches help?").text
+    assert text.startswith("No, hardly: with 16 micro-batches a step would take")
+    assert "whatever their number" in text
+    assert not unsupported(text, discussion)
+    stages = pipeline(discussion.profile())
+    assert stages is not None
+    # what is left of the first stage's waiting once 2 ms a micro-batch for the heavy one are taken off
+    wait_ms, behind_ms = (float(stages.table[name].max()) for name in ("wait_ms", "compute_ms"))
+    left_ms = max(wait_ms - (behind_ms - float(stages.table["compute_ms"].min())), 0.0)
+    assert stages.bubble_ms >= left_ms / 2.0 - 1e-9
+    assert stages.bubble_ms < wait_ms / 2.0
+    assert "Beyond what they wait because one computes longer" in text
+    few = reply(discuss(two_stages(2)), "would more micro-batches help?").text
+    assert few.startswith("Yes: with 4 micro-batches a step would take")
+
+
+def test_equal_stages_are_predicted_by_the_cause_that_they_remove() -> None:
+    discussion = discuss(two_stages(8, (1000.0, 3000.0)))
+    text = reply(discussion, "How much would I save if the stages were equal?").text
+    assert text.startswith("Fixing unbalanced pipeline stages")
 
 
 def test_a_run_without_a_pipeline_has_no_number_of_micro_batches() -> None:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from hermes_agent.questions.intents import reply
 from tests.asked import ask, asking
+from tests.hermes_agent.questions.discussed import discuss
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
@@ -103,6 +105,17 @@ def test_the_rank_with_the_hot_expert_is_one_cause_and_its_lateness_a_symptom() 
     step_ms, mean_ms = 1.225, (1.2 + 0.6) / 2  # both ranks can at best compute as long as their mean
     assert cause.impact_ms == pytest.approx(1.2 - mean_ms, rel=0.1)
     assert cause.then_ms < step_ms
+
+
+def test_questions_on_the_hot_expert_name_it_and_not_the_library_of_collectives() -> None:
+    discussion = discuss(run(lambda rank, _: 1000 if rank else 400, collective="alltoall_base", dense=DENSE_ROWS))
+    balanced = reply(discussion, "How much would I save if the router were balanced?").text
+    assert balanced.startswith("Fixing unbalanced experts on rank 1 would cut the step to")
+    blamed = reply(discussion, "is gloo the problem?").text
+    assert blamed.startswith("No. Mostly not communication")
+    assert "is for rank 1" in blamed
+    assert "The first cause found is unbalanced experts" in blamed
+    assert "\n" not in blamed
 
 
 def test_a_rank_that_takes_longer_than_its_work_is_a_straggler_as_well() -> None:
