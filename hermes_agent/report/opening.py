@@ -17,6 +17,7 @@ from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.knowledge.untrained import without_training
+from tools.metrics.step_time import slowest_on_average
 from tools.run.model import Source, SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -55,12 +56,12 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         ]
     marked = steps_marked(profile.run)
     if not profile.traced:
-        inside = [*_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
+        inside = [*_even(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     of_output = _of_output(profile)
     headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
-    headline += _other_losses(ranking)
+    headline += [*_other_losses(ranking), *_in_turns(profile)]
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_of_samples(profile),
@@ -75,6 +76,30 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return said
     said = [replace(each, template=without_training(each.template)) for each in said]
     return [said[0], _untrained(profile), *said[1:]]
+
+
+def _even(profile: Profile) -> tuple[Sentence, ...]:
+    """How little the step time varies, where no step is far above the median."""
+    check = check_of(profile, "step_time.fluctuation")
+    return check.support if check is not None and check.status == "clean" else ()
+
+
+IN_TURNS = 1.02  # of the longest mean step of a rank: less is the jitter of step marks
+
+
+def _in_turns(profile: Profile) -> list[Sentence]:
+    """Where the slowest rank changes from step to step: what a step takes on the rank with the longest mean."""
+    if not profile.traced or len(profile.ranks) < 2:
+        return []
+    rank = slowest_on_average(profile)
+    own = measure(profile, "step_time_ms", statistic="mean", rank=rank)
+    if profile.mean_step_ms <= IN_TURNS * own.value:
+        return []
+    text = (
+        "A step is as long as its slowest rank, and ranks take turns in that: the steps of the slowest on average, "
+        f"rank {rank}, take {{0}}, and throughput follows those."
+    )
+    return [Sentence(text, (own,))]
 
 
 def _untrained(profile: Profile) -> Sentence:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
+WHOLE_PCT = 99.95  # of a step, as printed 100.0
 NOTHING_CITED = "Nothing there has a name and a time that could be cited."
 BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "hypotheses", "routes", "advice", "ranks")
 MOST_LISTED = 10  # traces that could not be read, notes on sources, groups of ranks
@@ -167,9 +168,23 @@ def _route(route: RouteRecord) -> Item:
     return Item("-", route.look, f": {route.reason}. {route.text or NOTHING_CITED}")
 
 
-def likely_causes(lead: LeadRecord) -> str:
-    """The candidates of a lead in one clause, most likely first."""
-    return ", ".join(cause_title(each.cause, each.mechanism) for each in lead.candidates)
+def lead_outlook(lead: LeadRecord) -> str:
+    """The candidates of a lead, most likely first, and what decides between them.
+
+    Of the step as a whole nothing points to any of them.
+    """
+    named = ", ".join(cause_title(each.cause, each.mechanism) for each in lead.candidates)
+    decided = f"Decided by: {lead.decide_by}."
+    if not named:
+        return decided
+    if is_whole_step(lead):
+        return f"Nothing recorded tells possible causes apart ({named}). {decided}"
+    return f"Likely: {named}. {decided}"
+
+
+def is_whole_step(lead: LeadRecord) -> bool:
+    """Whether the lead is only that a step takes its time, which is no loss."""
+    return lead.place.part == "step" and lead.impact_pct >= WHOLE_PCT
 
 
 def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:

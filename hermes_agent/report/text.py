@@ -26,7 +26,8 @@ from hermes_agent.report.sections import (
     hypothesis_reason,
     hypothesis_title,
     interval_meaning,
-    likely_causes,
+    is_whole_step,
+    lead_outlook,
     masked,
     notes_of,
     rank_groups,
@@ -42,6 +43,7 @@ CLASSES_SHOWN = 8
 NOTES_SHOWN = 2
 SCREEN_LINES = 40
 INDENT = "   "
+OPEN = "Inconclusive because "  # the verdict stands before it
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ class _Page:
         """The verdict with the first sentences; a model's answer is in paragraphs."""
         said, lead = self.diagnosis.answer[:sentences], f"{self.diagnosis.verdict.upper()}: "
         paragraphs = said if self.diagnosis.answer_by == "model" else [said[0], *filter(None, [" ".join(said[1:])])]
-        first = self._wrap(lead + paragraphs[0]).removeprefix(lead)
+        opened = paragraphs[0].removeprefix(OPEN)
+        first = self._wrap(lead + opened[:1].upper() + opened[1:]).removeprefix(lead)
         return "\n".join([self.style(lead, self.diagnosis.verdict) + first, *map(self._wrap, paragraphs[1:])])
 
     def _comparison(self, changes: int) -> str:
@@ -190,14 +193,15 @@ class _Page:
             return ""
         lines = [self._columns(self._heading("Leads: seen, not explained"), "costs", self._share)]
         for lead in shown:
-            known = lead.impact_ms_per_step > 0.0
-            figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %") if known else ("unknown", "")
+            figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %")
+            if not lead.impact_ms_per_step or is_whole_step(lead):
+                figures = ("" if lead.impact_ms_per_step else "unknown", "")
             ranks = "" if len(self.diagnosis.run.ranks) < 2 else f", {rank_list(lead.place.ranks)}"
             lines.append(
                 self._columns(f"{lead.id} {PLACE_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
             )
             lines.append(self._wrap(lead.claim, INDENT))
-            lines.append(self._wrap(f"Likely: {likely_causes(lead)}. Decided by: {lead.decide_by}.", INDENT))
+            lines.append(self._wrap(lead_outlook(lead), INDENT))
         return "\n".join(lines)
 
     def _hypotheses(self, most: int) -> str:

@@ -31,9 +31,9 @@ SAID: Mapping[str, str] = MappingProxyType(
     {
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
         "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
-        "step": "A step takes {0} on average, and without a trace nobody sees what it consists of.",
-        "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers, and without a trace nobody sees"
-        " what that consists of.",
+        "step": "A step takes {0} on average; what it consists of is not recorded.",
+        "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
+        " recorded.",
     }
 )
 

@@ -23,7 +23,7 @@ SAID = {
         "The training thread is blocked for {0} of each {1} step: it neither computes nor waits for a core."
     ),
     "computing": (
-        "Every training thread computes for at least {0} of each {1} step, and without a trace nobody sees what."
+        "Every training thread computes for at least {0} of each {1} step, and what it computes is not recorded."
     ),
 }
 PARTS = {"blocked_host": "host", "computing": "compute"}  # of a step, in the words of a trace

@@ -45,18 +45,24 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, over_steps(walls.to_numpy(), statistic), table, "steps of the run, longest rank of each")
 
 
+def slowest_on_average(profile: Profile) -> int:
+    """The rank with the longest mean step."""
+    return int(str(profile.breakdown.groupby("rank")["wall_ns"].mean().idxmax()))
+
+
 @metric("steps/s", "steps per second", "How many steps does the run make per second?")
 def steps_per_s(profile: Profile, rank: int | None = None) -> Measurement:
-    """One over the mean traced step of one rank, or of the slowest rank of each step."""
-    mean = step_time_ms(profile, "mean", rank)
+    """One over the mean traced step of one rank, or of the rank with the longest: ranks that take turns in being slow
+    do not add up."""
+    mean = step_time_ms(profile, "mean", slowest_on_average(profile) if rank is None else rank)
     return replace(mean, value=1e3 / mean.value)
 
 
 @metric("steps/h", "steps per hour", "How many steps does the run make per hour?")
 def steps_per_h(profile: Profile, rank: int | None = None) -> Measurement:
-    """3,600 s over the mean traced step of one rank, or of the slowest rank of each step."""
-    mean = step_time_ms(profile, "mean", rank)
-    return replace(mean, value=3.6e6 / mean.value)
+    """3,600 s over the mean traced step of one rank, or of the rank with the longest."""
+    rate = steps_per_s(profile, rank)
+    return replace(rate, value=3600.0 * rate.value)
 
 
 @metric("ms", "time from the first recorded step to the end of the last", "How long was recorded?")

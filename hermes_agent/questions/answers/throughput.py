@@ -7,6 +7,7 @@ import re
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.reading.question import Question, wording
+from tools.metrics.step_time import slowest_on_average
 
 SAMPLES = re.compile(r"\b(samples?|images?|pictures?|tokens?|sequences?|examples?|items?|qps)\b")
 OTHER_THINGS = {"token", "tokens", "qps"}  # of which a sample may hold many
@@ -56,5 +57,5 @@ def _steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False)
     if profile.traced:
         profiled = "Profiled steps" if unprofiled else "Recorded steps"
         text = f"{profiled}{whose}: {{{rate}}}, at a mean of {{step_time_ms:statistic=mean}}."
-        traced = discussion.say(text, rank=rank)
+        traced = discussion.say(text, rank=slowest_on_average(profile) if rank is None else rank)
     return paragraph([unprofiled, traced])

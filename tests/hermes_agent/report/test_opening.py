@@ -212,3 +212,23 @@ def test_records_that_localise_time_say_how_much_of_it_and_computing_is_no_loss(
     found = diagnosed(profile)
     assert said in found.answer[0]
     assert ("lies in one place (lead 1)" in found.answer[0]) is (on_core_ms < 97.0)
+
+
+def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowest_on_average() -> None:
+    ranks = []
+    for number in range(2):
+        rank, at = RankBuilder(number, device=None), 0.0
+        for step in range(4):
+            length = 900.0 if step % 2 == number else 300.0
+            rank.operator("work", at, length)
+            rank.step(step, at, at + length)
+            at += length
+        ranks.append(rank)
+
+    turns = profile_of(*ranks)
+    (said,) = (each for each in diagnosed(turns).answer if "take turns" in each)
+
+    assert "take 0.60 ms" in said  # 2 x 0.9 + 2 x 0.3 ms over 4 steps, while the slowest of each takes 0.9 ms
+    assert turns.mean_step_ms == pytest.approx(0.9)
+    assert measure(turns, "steps_per_s").value == pytest.approx(1e3 / 0.6)
+    assert measure(turns, "steps_per_h").value == pytest.approx(3.6e6 / 0.6)

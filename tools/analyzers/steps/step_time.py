@@ -56,6 +56,8 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     text = f"{which} take {{0}} on average by {source}; "
     if series.averaged:
         said = [say(f"{text}{series.averaged}.", facts[0])]
+    elif not (qualifier or stretch):  # the mean stands in the headline
+        said = [say(f"By {source} the median step takes {{0}}, the p95 {{1}}.", *facts[1:])]
     else:
         said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
     if profile.host_records is not None and profile.host_records.sampled is not series:

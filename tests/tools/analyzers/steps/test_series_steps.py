@@ -27,7 +27,7 @@ def test_without_a_trace_nobody_says_that_no_profiler_touched_the_steps() -> Non
     for active in (None, 0.0):
         headline, steps, *_ = said(untraced_profile(waiting(active)))
         assert "of each {1} step ({2})" in headline
-        assert steps.startswith("Steps take {0} on average by the monitor's records;")
+        assert steps.startswith("By the monitor's records the median step takes {0}, the p95 {1}.")
 
 
 def test_with_a_trace_the_other_steps_are_those_that_no_profiler_touched() -> None:
