@@ -11,6 +11,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
 from hermes_agent.questions.answers.device import no_collectives
+from hermes_agent.questions.answers.periods import supposed_period
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
@@ -23,6 +24,7 @@ from tools.knowledge.taxonomy import causes, family_of
 from tools.knowledge.thresholds import Thresholds
 from tools.views.communication.arrivals import arrivals, blame
 
+NOT_SO_FAR_APART = "Not at that distance: "
 DEFINED = 3  # causes of one subject that are defined in full
 RATED = 5  # causes whose confidence is given
 OPEN_NAMED = 5  # checks without an answer that are named
@@ -255,10 +257,14 @@ def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
 
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:
     title = f"{cause_title(record.cause, record.mechanism)}{_where(discussion, record)}"
-    parts = [f"{_verdict(status, record, words)}the {ordinal(place)} of the causes found is {title}."]
+    period = supposed_period(record, words)
+    agrees = (
+        _verdict(status, record, words) if period is None or period.holds is not False else "Not at that distance: "
+    )
+    parts = [f"{agrees}the {ordinal(place)} of the causes found is {title}."]
     if status.mechanism is not None and status.mechanism != record.mechanism:
         parts.append(f"That it happens by {cause_title(status.cause, status.mechanism)} does not show in the sources.")
-    parts.append(record.claim)
+    parts += [record.claim, "" if period is None else period.text]
     if record.confidence < WELL_SUPPORTED:
         parts.append("The confidence is low, so take it as a hypothesis.")
     if place and WHY_NOT.search(words):

@@ -15,6 +15,8 @@ MEANING: dict[WarningKind, str] = {
     "few_loader_workers": "Lightning warns that the data loader has few workers: {0}.",
     "many_loader_workers": "PyTorch warns that the data loader starts more workers than there are cores for them: {0}.",
     "out_of_memory": "The job ran out of device memory: {0}.",
+    "accelerator_unused": "The output says that an accelerator is available and not used: {0}.",
+    "trains_on_cpu": "The output says that the training runs on the CPU: {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second

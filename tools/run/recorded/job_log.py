@@ -44,6 +44,8 @@ WarningKind = Literal[
     "accumulation_warning",
     "out_of_memory",
     "many_loader_workers",
+    "trains_on_cpu",
+    "accelerator_unused",
 ]
 
 

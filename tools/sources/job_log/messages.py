@@ -55,6 +55,15 @@ WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] 
         "many_loader_workers",
         re.compile(r"DataLoader will create \d{1,6} worker processes.*suggested max number of worker").search,
     ),
+    ("accelerator_unused", re.compile(r"\b(?:GPU|TPU|HPU) available: True\b.{0,40}\bused: False\b").search),
+    (
+        "trains_on_cpu",
+        re.compile(
+            r"\b(?:[Tt]rain(?:ing)?|[Rr]un(?:ning)?)\s(?:\w+\s){0,3}on (?:the )?(?:CPU|cpu)\b(?![ _-]?(?:offload|adam))"
+            r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
+            r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
+        ).search,
+    ),
     ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search),
 )
 

@@ -1,0 +1,43 @@
+"""Lines that say on which device the training runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import read
+
+STEPS = "".join(f"step {step} time 100 ms\n" for step in range(20))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Training on cpu, 5 epochs", "trains_on_cpu"),
+        ("Running training on the CPU", "trains_on_cpu"),
+        ("INFO device=cpu dtype=float32", "trains_on_cpu"),
+        ("Device: cpu", "trains_on_cpu"),
+        ("device = torch.device('cpu')", "trains_on_cpu"),
+        ("Using device: cpu", "trains_on_cpu"),
+        ("GPU available: True (cuda), used: False", "accelerator_unused"),
+    ],
+)
+def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_path: Path, line: str, kind: str) -> None:
+    (found,) = read(tmp_path, f"start\n{line}\n{STEPS}").warnings
+    assert (found.kind, found.count, found.first_line) == (kind, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Using CPU offload for the optimizer",
+        "device=cuda:0",
+        "Device: NVIDIA A100, host cpu cores 64",
+        "GPU available: True (cuda), used: True",
+        "Loading checkpoint on cpu",
+        "Training on 8 GPUs, data on cpu",
+    ],
+)
+def test_other_lines_that_name_a_cpu_are_not(tmp_path: Path, line: str) -> None:
+    assert not read(tmp_path, f"start\n{line}\n{STEPS}").warnings
