@@ -9,7 +9,21 @@ from hermes_agent.questions.answers.periods import supposed_period
 
 
 def _cause(*steps: int) -> CauseRecord:
-    return CauseRecord.model_construct(cause="evaluation_stall", steps=list(steps))
+    return CauseRecord(
+        cause="evaluation_stall",
+        family="other",
+        mechanism="",
+        confidence=0.9,
+        impact_ms_per_step=1.0,
+        impact_pct=1.0,
+        method="critical_path",
+        ranks=[0],
+        steps=list(steps),
+        claim="",
+        evidence=[],
+        evidence_against=[],
+        disproved_by="",
+    )
 
 
 @pytest.mark.parametrize(
