@@ -124,6 +124,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
         shown = [each for each in known if each is not None]
     for each in shown:
         said += [*(finding.claim for finding in each.findings), *each.support]
+    differing = check_of(profile, "communication.reported_ranks")
+    said += [] if differing is None else differing.support
     said += [] if timed_out is None else timed_out.support
     if network is not None:
         said += [finding.claim for finding in network.findings]

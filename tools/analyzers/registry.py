@@ -17,6 +17,7 @@ from tools.analyzers.communication import (
     network_samples,
     ras,
     redundant,
+    reported_ranks,
     transfer,
     uneven_work,
 )
@@ -87,7 +88,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (flight_recorder.flight_recorder, ras.ras),
     (inspector.inspector_arrival, inspector.inspector_bandwidth),
     (network.retransmission, network.shared_link, network.interface, library_log.library_log, library_log.timeouts),
-    (library_log.library_warnings,),
+    (library_log.library_warnings, reported_ranks.reported_ranks),
     (pressure.page_faults, offload.offload),
     (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),

@@ -19,8 +19,9 @@ from tools.views.profile import Profile
 
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
 HCCL_ERRORS = "communication.hccl_errors"
+WAITING = (TIMEOUTS, HCCL_ERRORS)  # these name who waited
 OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras")  # these name who is missing
-HANGS = (TIMEOUTS, HCCL_ERRORS, *OF_COLLECTIVES)
+HANGS = (TIMEOUTS, "communication.reported_ranks", HCCL_ERRORS, *OF_COLLECTIVES, "cpu.sampled_stacks")
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
@@ -35,7 +36,7 @@ def hang(discussion: Discussion, _: Question) -> str | None:
     needs = discussion.diagnosis.next_measurements[:1]
     if found is None or not needs:
         return found
-    of_waiting = _found(discussion, OF_COLLECTIVES) is None
+    of_waiting = _found(discussion, OF_COLLECTIVES) is None and _found(discussion, WAITING) is not None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
     return blocks([found, wording("hang_next") if of_waiting else "", record])
 
@@ -97,7 +98,8 @@ def timeouts(discussion: Discussion, _: Question) -> str:
     """Whether a collective timed out, by the job's own output."""
     check = _check(discussion, TIMEOUTS)
     if check is not None and check.status == "found":
-        return paragraph(["Yes:", *check.text])
+        ranks = _check(discussion, "communication.reported_ranks")
+        return paragraph(["Yes:", *check.text, *([] if ranks is None else ranks.text)])
     log = discussion.profile().run.job_log
     waits = log is not None and any(each.code in WAITS for each in log.errors)
     if waits and (errors := _check(discussion, HCCL_ERRORS)) is not None:

@@ -136,10 +136,28 @@ def disks(profile: Profile) -> Check | Finding | None:
         if stalled is not None
         else []
     )
-    said += [say("The busiest disk has requests for {0} of the time.", busy[0])] if busy is not None else []
-    return (
-        symptom(*said) if iowait is not None and iowait.value >= profile.thresholds["disk_wait_pct"] else clean(*said)
-    )
+    said += [_at_work(*busy)] if busy is not None else []
+    said += [say(SINCE_START)] if _one_table(view) else []
+    limits = profile.thresholds
+    waits = iowait is not None and iowait.value >= limits["disk_wait_pct"]
+    full = busy is not None and busy[0].value >= limits["disk_busy_pct"]
+    return symptom(*said) if waits or full else clean(*said)
+
+
+SINCE_START = "This is one table; if it is the first that iostat printed, it is a mean since the machine was started."
+
+
+def _at_work(busy: Fact, wait: Fact | None) -> Sentence:
+    if wait is None:
+        return say("The busiest disk has requests for {0} of the time.", busy)
+    return say("The busiest disk has requests for {0} of the time, and a request takes {1}.", busy, wait)
+
+
+def _one_table(view: CounterView) -> bool:
+    """Whether iostat's output holds one reading of each disk."""
+    disks = view.machine("disk_busy_pct", None)
+    tools = {each.tool for each in view.records.sources}
+    return tools == {"iostat"} and not disks.empty and int(disks.groupby("part").size().max()) == 1
 
 
 def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -49,7 +50,8 @@ def sampled_stacks(profile: Profile) -> Check | None:
     record = host_stacks(profile)
     if not record.ranks:
         return cannot_answer("no sampled thread is one of a training", NO_TRAINING_THREAD)
-    return symptom(*(_functions(profile, rank) for rank in record.ranks[:SHOWN_RANKS]), *_elsewhere(profile))
+    said = [each for rank in record.ranks[:SHOWN_RANKS] for each in (_functions(profile, rank), *_waits(profile, rank))]
+    return symptom(*said, *_elsewhere(profile))
 
 
 @check(
@@ -79,6 +81,36 @@ def _functions(profile: Profile, rank: int) -> Sentence:
     shares = [measure(profile, "frame_share_pct", name=name, rank=rank) for name in names]
     listed = ", ".join(f"{{{at + 1}}} in {{n{at}}}" for at in range(len(names)))
     return say(f"Of {{0}} of {who}: {listed}.", count, *shares, names=tuple(map(short_frame, names)))
+
+
+IN_COLLECTIVE = re.compile(r"\(\S*(?:torch/distributed/distributed_c10d\.py|deepspeed/comm/)")
+IN_LOADER = re.compile(r"\b(?:_try_get_data|_get_data|_next_data)\b \(\S*torch/utils/data/dataloader\.py")
+COLLECTIVE = (
+    " is in {n0}, a collective: it ends once every rank of the group has called it. Which rank has not, the dumps of"
+    " the other ranks of the same moment show."
+)
+LOADER = (
+    "It waits there for a batch of its data loader; what holds the batch up shows in dumps of the loader's worker"
+    " processes."
+)
+
+
+def _waits(profile: Profile, rank: int) -> list[Sentence]:
+    """What a dump of one moment shows that the process waits for: a collective of any thread, or a batch."""
+    record = host_stacks(profile)
+    own = record.rows[record.rows["rank"] == rank]
+    if measure(profile, "stack_samples", rank=rank).value > 1 or len(record.ranks) > 1:
+        return []
+    said = []
+    for main in (True, False):
+        stacks = [record.stacks[at] for at in own.loc[own["main"] == main, "stack"]]
+        frames = [frame for stack in stacks for frame in reversed(stack) if IN_COLLECTIVE.search(frame)]
+        if frames:
+            who = "The training thread" if main else "Another thread of the process"
+            return [say(f"{who}{COLLECTIVE}", names=(short_frame(frames[0]),))]
+        if main and any(IN_LOADER.search(frame) for stack in stacks for frame in stack):
+            said.append(say(LOADER))
+    return said
 
 
 def _elsewhere(profile: Profile) -> list[Sentence]:

@@ -160,6 +160,26 @@ class CollectiveTimeout:
 
 
 @dataclass(frozen=True)
+class CollectiveReport:
+    """Ranks that a report in the output sets apart: "not_joined", "started", "mismatch", "behind" or "ahead".
+
+    ``count`` ranks, of which ``ranks`` are named; the ``number`` of the collective, the last one ``reached``, and of a
+    mismatch what was ``wanted`` and what is ``differing``, each "" where the report does not state it.
+    """
+
+    kind: str
+    ranks: tuple[int, ...]
+    count: int
+    operation: str
+    number: str
+    line: int
+    file: int = 0
+    reached: str = ""
+    wanted: str = ""
+    differing: str = ""
+
+
+@dataclass(frozen=True)
 class LogWarning:
     """One kind of warning that carries a cause: how often, and its first and last line."""
 
@@ -216,6 +236,7 @@ class JobLog:
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
     warnings: tuple[LogWarning, ...] = ()
+    reports: tuple[CollectiveReport, ...] = ()
     errors: tuple[ReportedError, ...] = ()
     memory: dict[str, Cited] = field(
         default_factory=dict

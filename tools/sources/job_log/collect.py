@@ -20,6 +20,7 @@ from tools.sources.job_log.tables import (
     COMMUNICATION,
     MOST_ROWS,
     TEST_AVERAGE,
+    TEST_HEAD,
     TEST_NAME,
     TESTED_WITHIN,
     TIMER_HEAD,
@@ -166,7 +167,7 @@ class Collector:
         self._timed(stream, timers)
 
     def _opens_table(self, line: Line, text: str) -> bool:
-        if "out-of-place" in text:
+        if "out-of-place" in text or (self._test is None and TEST_HEAD.search(text)):
             self._test = CommTestTable(line.number, self._kind)
             self.tests.append(self._test)
         elif "_perf" in text and (named := TEST_NAME.search(text)):
@@ -226,5 +227,6 @@ class Collector:
     def close(self) -> None:
         """End the tables that the file ends in."""
         self._in_table(Line(0, ""), "\x00")
+        self.messages.reports.close()
         if not any(each.table == COMMUNICATION for each in self.actions):  # a summary counts the same calls
             self.actions += self.operations.found.values()

@@ -77,7 +77,15 @@ WORDS = (
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
     *(b"redop", b" -x NCCL_", b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
-    *(b"collective #", b"ed ranks:", b"ulprit rank", b"operation counts", b"have launched up to", b"-- GPU "),
+    *(
+        b"collective #",
+        b"ed ranks:",
+        b"] started ",
+        b"ulprit rank",
+        b"operation counts",
+        b"have launched up to",
+        b"-- GPU ",
+    ),
     *(b"collective: ", b"issing ranks", b"oining collective", b"ollective sequence number", b"ranks: "),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, StepNote, WarningKind
+from tools.sources.job_log.collective_reports import CollectiveReports
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import side_work
@@ -94,9 +95,11 @@ class Messages:
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     errors: ReportedErrors = field(init=False)
+    reports: CollectiveReports = field(init=False)
 
     def __post_init__(self) -> None:
         self.errors = ReportedErrors(self.file)
+        self.reports = CollectiveReports(self.file)
 
     def take(self, line: int, text: str, at_s: float | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock."""
@@ -111,6 +114,8 @@ class Messages:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
                 self.settings.setdefault(name, Cited(value, line, self.file))
+        elif self.reports.take(line, text):
+            return
         elif not self.errors.take(line, text, at_s) and not self._warned(line, text):
             self.note(line, text)
 

@@ -100,6 +100,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
         warnings=tuple(collector.messages.warnings.values()),
+        reports=tuple(collector.messages.reports.found),
         errors=tuple(collector.messages.errors.found.values()),
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
@@ -113,7 +114,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
 def _holds(log: JobLog) -> bool:
     tables = (log.steps, log.comm_tests, log.actions)
     return any(not table.empty for table in tables) or bool(
-        log.nccl.lines or log.timeouts or log.warnings or log.errors or log.saves or log.evaluations
+        log.nccl.lines or log.timeouts or log.warnings or log.reports or log.errors or log.saves or log.evaluations
     )
 
 
@@ -222,6 +223,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         nccl=replace(most_nccl.nccl, warnings=tuple(each for log in logs for each in log.nccl.warnings)),
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
+        reports=tuple(each for log in logs for each in log.reports),
         errors=tuple(each for log in logs for each in log.errors),
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),

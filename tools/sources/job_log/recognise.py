@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.collective_reports import reports
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.messages import FLUSHES, TIMEOUT
@@ -18,7 +19,7 @@ from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
 from tools.sources.job_log.step_lines import step_line
-from tools.sources.job_log.tables import TIMER_HEAD, csv_table, flat_timers
+from tools.sources.job_log.tables import TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
@@ -70,11 +71,11 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True
-        if "out-of-place" in text or ("Comm. Op" in text and "Total Latency" in text):
+        if "out-of-place" in text or TEST_HEAD.search(text) or ("Comm. Op" in text and "Total Latency" in text):
             return True
         if "time (ms) |" in text and len(flat_timers(raw.number, text)) >= ENOUGH_STEPS:
             return True
-        if csv_table(text) is not None or holds_row(text):
+        if csv_table(text) is not None or holds_row(text) or reports(text):
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)

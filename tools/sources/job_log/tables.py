@@ -19,6 +19,7 @@ TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(\w{2,12}
 TEST_ROW_NO_OPERATION = re.compile(
     r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(-?\d+)?\s*(?=[\d.]+\s+[\d.]+\s+[\d.]+)"
 )
+TEST_HEAD = re.compile(r"#\s+size\s+count\s+type\s+redop\b.*\bbusbw\b")
 TEST_NAME = re.compile(r"# Collective test starting: (\w+)|\b(\w+_perf)\b")
 TEST_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*:\s*({NUMBER})")
 TEST_FIELDS = 4  # time in us, algbw and busbw in GB/s, the number of wrong elements

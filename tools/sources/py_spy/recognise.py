@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,7 @@ LOOKED_AT_BYTES = 16_384
 SPEEDSCOPE = re.compile(rb'\A\s*\{\s*"(?:\$schema|exporter|version|name|shared|profiles|activeProfileIndex)"')
 DUMP_JSON = re.compile(rb'\A\s*\[\s*\{\s*"(?:pid|thread_id|thread_name|os_thread_id|active|owns_gil|frames)"\s*:')
 PROCESS = re.compile(r"Process (?P<pid>\d{1,10})(?:: (?P<command>.*))?\Z")
-THREAD = re.compile(r'Thread (?:0x)?[0-9A-Fa-f]+ \((?P<state>[a-z+]+)\)(?:: "(?P<name>.*)")?\Z')
+THREAD = re.compile(r'Thread (?:(?:0x)?[0-9A-Fa-f]+ )?\((?P<state>[a-z+]+)\)(?:: "(?P<name>.*)")?\Z')
 FRAME = re.compile(r"    (?P<frame>\S.* \(.+\))\Z")
 FOLDED = re.compile(r"(?P<stack>[^;].*\)) (?P<count>\d{1,12})\Z")
 FOLDED_FRAME = re.compile(r"[^()]\S* \(.+(?::\d+)?\)|process \d+.*|thread \(.+\).*", re.I)
@@ -30,9 +31,14 @@ def form_of(start: bytes) -> Form | None:
         return None
     lines = start.decode("utf-8", "replace").splitlines()
     whole = lines[:-1] if len(start) >= LOOKED_AT_BYTES else lines
-    if any(PROCESS.match(line.rstrip()) for line in whole[:3]) and any(THREAD.match(line.rstrip()) for line in whole):
+    if _dumped(whole):
         return "dump"
     return "folded" if _all_folded([line for line in whole if line.strip()]) else None
+
+
+def _dumped(lines: list[str]) -> bool:
+    """Whether a thread's line has a frame below it, whatever stands around them: dumps are mostly pasted."""
+    return any(THREAD.match(head.rstrip()) and FRAME.match(frame.rstrip()) for head, frame in pairwise(lines))
 
 
 def _all_folded(lines: list[str]) -> bool:

@@ -10,7 +10,7 @@ from tools.sources.utilisation.readings import UNKNOWN, Moment, Readings
 VERSION = re.compile(r"NVIDIA-SMI +\d\S* +(?:Driver|KMD) Version: *(\S+)")
 # |   0  NVIDIA A100-SXM4-80GB  On   | 00000000:07:00.0 Off |                    0 |
 FIRST = re.compile(
-    r"\| +(\d{1,4}) +(\S.{0,60}?) +(?:On|Off|N/A|Disabled|Enabled|WDDM|TCC) *\| *[0-9A-Fa-f]{4,8}:[\dA-Fa-f]"
+    r"\| +(\d{1,4}) +(\S.{0,60}?) +(?:On|Off|N/A|Disabled|Enabled|WDDM|TCC) *\| *[0-9A-Fa-f]{1,8}:[\dA-Fa-f]"
 )
 # | N/A   34C    P0    70W / 400W |  12345MiB / 81920MiB |     97%      Default |
 SECOND = re.compile(

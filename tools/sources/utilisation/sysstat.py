@@ -99,6 +99,7 @@ class Sysstat:
     tick: int = 0
     seen: set[tuple[tuple[str, ...], str]] = field(default_factory=set)
     since_start: bool = False
+    first_rows: list[tuple[int, str, float, str]] = field(default_factory=list)  # those of the first tables
     head_s: int | None = None  # time of day in the header: that of the rows only where there was no interval
     at: Moment = UNKNOWN
 
@@ -157,6 +158,7 @@ class Sysstat:
         if clock_s is not None and clock_s == self.head_s:
             return
         if self.since_start:
+            self.first_rows += [(line, counter, value, self._part(row)) for counter, value in values]
             if self.table == "vmstat":
                 self.since_start = False
             return
@@ -217,7 +219,10 @@ class Sysstat:
         yield from found.items()
 
     def close(self) -> None:
-        """The interval by the times of day."""
+        """The interval by the times of day; of a single table of iostat or vmstat its rows, as there are no others."""
+        if not len(self.readings) and self.readings.tool in ("iostat", "vmstat"):
+            for line, counter, value, part in self.first_rows:
+                self.readings.add(counter, value, line, part=part)
         steps = [
             later - earlier for earlier, later in zip(self.clock_s, self.clock_s[1:], strict=False) if later > earlier
         ]

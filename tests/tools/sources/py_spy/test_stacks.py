@@ -151,3 +151,23 @@ def test_a_cut_file_is_one_sentence(tmp_path: Path) -> None:
         path.write_text(whole[:end])
         with pytest.raises(InputError, match=r"cut\.json"):
             load_run([path])
+
+
+def test_a_pasted_dump_shows_a_wait_for_a_batch_or_for_a_collective(tmp_path: Path) -> None:
+    loading = """It stopped an hour ago:
+Thread (idle): "MainThread"
+    get (queue.py:170)
+    _try_get_data (torch/utils/data/dataloader.py:1120)
+    train (train.py:7)
+"""
+    gathering = """Thread 0x7F (idle): "MainThread"
+    backward (torch/autograd/__init__.py:200)
+    train (train.py:9)
+Thread 88 (active)
+    all_reduce (torch/distributed/distributed_c10d.py:2000)
+"""
+    for text, holds in ((loading, "batch of its data loader"), (gathering, "Another thread of the process")):
+        (tmp_path / "notes.txt").write_text(text)
+        check = check_of(Profile(load_run([tmp_path / "notes.txt"])), "cpu.sampled_stacks")
+        assert check is not None
+        assert holds in check.support[1].template

@@ -237,3 +237,10 @@ def test_other_texts_are_no_samples(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.txt"
     path.write_text(text)
     assert not is_counters(path)
+
+
+def test_one_table_of_iostat_is_read_and_a_short_bus_address_too(tmp_path: Path) -> None:
+    table = "\n".join(line for line in outputs.IOSTAT.splitlines()[5:7])
+    assert values(read(tmp_path, table + "\n"), "disk_busy_pct", part="nvme0n1") == [0.1]
+    short = outputs.TABLE.replace("00000000:", "0:")
+    assert values(read(tmp_path, short), "device_busy_pct") == values(read(tmp_path, outputs.TABLE), "device_busy_pct")
