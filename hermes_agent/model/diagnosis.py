@@ -36,6 +36,9 @@ class RecordedRecord(Record):
     """Ranks, steps (spans, both ends) and hosts of monitor records and step logs, traced or not."""
 
     ranks: list[int] = Field(default_factory=list)
+    ranks_stated: bool = Field(True, description="false: no line names a rank, the steps of the job stand under rank 0")
+    workers: str = Field("", description="what a rank of a table of operations stands for, by its columns")
+    least_ranks: int | None = Field(None, description="of the job, by NCCL's largest communicator in its output")
     steps: list[tuple[int, int]] = Field(default_factory=list)
     hosts: list[str] = Field(default_factory=list)
 

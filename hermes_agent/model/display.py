@@ -89,16 +89,26 @@ def rank_count(run: RunRecord) -> str:
 
 
 def recorded_count(recorded: RecordedRecord, world: object = None) -> tuple[str, str]:
-    """Ranks and steps of records: ``2 ranks``, ``60 steps``; of a log ``job of 256 ranks``, ``6 of steps 10 to 60``.
+    """Ranks and steps of records: ``2 ranks``, ``60 steps``; of a log ``job of 256 ranks``, ``6 of steps 10 to 60``,
+    and ``ranks not stated`` where neither its lines name ranks nor anything says how many the job has.
 
     ``world``: the number of ranks of the job, where it is known.
     """
-    of_job = isinstance(world, int) and world > len(recorded.ranks)
-    ranks = f"job of {world:,} ranks" if of_job else counted(len(recorded.ranks), "rank")
     count = sum(last - first + 1 for first, last in recorded.steps)
+    ranks = _recorded_ranks(recorded, world)
     if len(recorded.steps) < 2:
         return ranks, counted(count, "step")
     return ranks, f"{count:,} of steps {recorded.steps[0][0]} to {recorded.steps[-1][1]}"
+
+
+def _recorded_ranks(recorded: RecordedRecord, world: object) -> str:
+    if isinstance(world, int) and (world > len(recorded.ranks) or not recorded.ranks_stated):
+        return f"job of {counted(world, 'rank')}"
+    if recorded.workers:
+        return f"{counted(len(recorded.ranks), 'worker')} ({recorded.workers})"
+    if recorded.ranks_stated:
+        return counted(len(recorded.ranks), "rank")
+    return f"job of at least {counted(recorded.least_ranks, 'rank')}" if recorded.least_ranks else "ranks not stated"
 
 
 def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:

@@ -109,7 +109,7 @@ def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
         intent, answer = answer_text(discussion, question, read_question(words) if words else None)
     except UsageError as error:
         intent = NOT_MEASURABLE
-        answer = f"That cannot be measured on this run: {unbracketed(str(error))}."
+        answer = _not_measurable(discussion, error)
     if page and (intent == NOT_MEASURABLE or intent not in PAGED):  # its first page was answered
         answer = wording("page_end")
     if foreign:
@@ -149,6 +149,12 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
     return tuple(known[name] for name in dict.fromkeys(cited_ids(text)) if name in known)
 
 
+def _not_measurable(discussion: Discussion, error: UsageError) -> str:
+    """Why there is no figure, and the throughput where the run's output states that and no time of a step."""
+    why = f"That cannot be measured on this run: {unbracketed(str(error))}."
+    return blocks([why, job_output.stated_throughput(discussion)])
+
+
 def answer_text(discussion: Discussion, question: Question, spoken: Question | None = None) -> tuple[str, str]:
     """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown.
 
@@ -170,7 +176,7 @@ def _answered(discussion: Discussion, question: Question, spoken: Question | Non
     try:
         name, text = _by_kind(discussion, question)
     except UsageError as error:
-        name, text = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
+        name, text = NOT_MEASURABLE, _not_measurable(discussion, error)
     of_name = _of_its_name(discussion, question, name, text)
     if of_name:
         return "named_work", of_name

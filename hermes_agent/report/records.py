@@ -21,6 +21,7 @@ from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
+from tools.run.recorded.operations import StepOperations
 from tools.run.recorded.step_times import step_times
 from tools.run.screening import Screening
 from tools.run.source_clock import SourceClock
@@ -50,9 +51,24 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     hosts = {*(each.host for each in started), *(rank.host for rank in run.ranks)}
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
+        ranks_stated=len(tables) > 1 or of_output is None or run.job_log is None or run.job_log.ranks_stated,
+        least_ranks=_least_ranks(run),
+        workers="" if of_operations is None or run.operations is None else _workers(run.operations),
         steps=_spans(np.unique(np.concatenate(steps))),
         hosts=_named(hosts),
     )
+
+
+def _workers(operations: StepOperations) -> str:
+    """The data-parallel ranks and pipeline stages whose product the rows are; not devices, whose number is not held."""
+    return f"data parallel {operations.data_parallel} x pipeline {operations.stage_count}"
+
+
+def _least_ranks(run: Run) -> int | None:
+    """The ranks of NCCL's largest communicator, where the output names no rank."""
+    if run.job_log is None or run.job_log.ranks_stated:
+        return None
+    return max((each.size for each in run.job_log.nccl.communicators), default=None)
 
 
 def _named(hosts: Iterable[str]) -> list[str]:

@@ -48,7 +48,15 @@ from tools.analyzers.cpu import (
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import offload, pressure, snapshots
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
-from tools.analyzers.steps import output_tables, output_warnings, profile_tables, reported_errors, step_time
+from tools.analyzers.steps import (
+    output_tables,
+    output_warnings,
+    profile_tables,
+    reported_errors,
+    restarts,
+    step_time,
+    throughput,
+)
 from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
@@ -62,7 +70,7 @@ from tools.views.profile import Profile
 BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (
         *(step_time.level, step_time.fluctuation, step_time.trend, step_time.change_point, step_time.rhythm),
-        step_time.slowest_rank,
+        *(step_time.slowest_rank, throughput.throughput, restarts.job_restarts),
     ),
     (critical_path.critical_path,),
     (idle.device_idle, idle.queued_idle),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.analyzers.steps.throughput import throughput_change
 from tools.findings import Sentence
 from tools.judgement.drift_lead import BETWEEN_RANKS
 from tools.judgement.lead import Candidate, Lead, Place
@@ -27,14 +28,29 @@ def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
     levels = tuple(measure(profile, "series_level_ms", side=side) for side in sides)
     steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
     text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
-    entry = table("leads")["slower_later" if longer else "slower_at_first"]
+    candidates, decide_by = of_change(profile, "slower_later" if longer else "slower_at_first")
+    place = Place("step", series.ranks, steps)
+    claim = Sentence(text, (*levels, cost, share))
+    return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss=f"longer steps {steps}")
+
+
+def throughput_lead(profile: Profile) -> tuple[Lead, ...]:
+    """The lead of an output that states throughput and no time: a lower level or a fall; its size in ms is open (0)."""
+    found = throughput_change(profile)
+    if found is None:
+        return ()
+    candidates, decide_by = of_change(profile, found.kind)
+    place = Place("step", profile.rank_numbers, found.steps)
+    return (Lead(place, 0.0, 0.0, found.claim, candidates, decide_by),)
+
+
+def of_change(profile: Profile, kind: str) -> tuple[tuple[Candidate, ...], str]:
+    """The candidates of a change during the run, and what decides."""
+    entry = table("leads")[kind]
     candidates = tuple(
         Candidate(each["cause"], each["likelihood"], each["why"])
         for each in entry["candidates"]
         if len(profile.rank_numbers) > 1 or each["cause"] not in BETWEEN_RANKS
     )
-    place = Place("step", series.ranks, steps)
-    claim = Sentence(text, (*levels, cost, share))
     way = entry["decide_by"][-1]
-    decide_by = way["do"] if profile.accelerated else way.get("on_host", way["do"])
-    return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss=f"longer steps {steps}")
+    return candidates, way["do"] if profile.accelerated else way.get("on_host", way["do"])

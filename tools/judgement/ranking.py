@@ -10,6 +10,7 @@ from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
 from tools.judgement.lead import Lead, in_terms_of_run
 from tools.judgement.leads import MOST, leads
+from tools.judgement.level_lead import throughput_lead
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
 from tools.judgement.series_doubt import doubted
@@ -78,7 +79,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if not profile.measured:
         judged = judge_records(profile, ())
         open_leads = leads_without_steps([finding for check in checks for finding in check.findings], judged)
-        open_leads = tuple(placed_lead(profile, each) for each in open_leads)
+        open_leads = tuple(placed_lead(profile, each) for each in (*throughput_lead(profile), *open_leads))
         return Ranking((), (), judged.verdict, judged.why, judged.needs, leads=open_leads)
     step_ms = profile.mean_step_ms
     weighed = [

@@ -24,6 +24,7 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.steps.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
 from tools.views.steps.series import stated_by
+from tools.views.steps.throughput import rate_series
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
 EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -289,6 +290,9 @@ def _without_steps(profile: Profile) -> Judgement:
         return Judgement("inconclusive", why, capture_of(profile))
     if run.job_log is None:
         return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
+    if rate_series(run) is not None:
+        why = "no trace was read, and the job's output states a throughput and not how long a step takes"
+        return Judgement("inconclusive", why, f"{STEP_LINES}, or the global batch size next to the throughput")
     source = stated_by(run)
     verb = "hold" if source.endswith("events") else "holds"
     return Judgement("inconclusive", f"no trace was read, and {source} {verb} no series of steps", STEP_LINES)

@@ -61,9 +61,11 @@ from tools.metrics.recorded import (
     own_time,
     profile_rows,
     repeated_lines,
+    restarts,
     samples,
     saves,
     series,
+    throughput,
 )
 from tools.run.kinds import FILLS
 from tools.run.model import COUNTER_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -149,7 +151,7 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment,),
-    *(profile_rows, repeated_lines, samples, saves, series),
+    *(profile_rows, repeated_lines, restarts, samples, saves, series, throughput),
     *(ascend, collective_calls, collector, drift),
     *(job_log, job_tables, level_change, logged_data_wait, logged_saves, long_steps, operations, own_time),
 )

@@ -95,6 +95,7 @@ def tracked_log(
         clock="none" if series is None else series.clock,
         grammars=() if series is None else (series.grammar,),
         settings={**known, **summary},
+        ranks_stated=series is None,
     )
 
 

@@ -17,6 +17,7 @@ from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.views.profile import Profile
 
+THROUGHPUT = "step_time.throughput"
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
 HCCL_ERRORS = "communication.hccl_errors"
 WAITING = (TIMEOUTS, HCCL_ERRORS)  # these name who waited
@@ -67,8 +68,16 @@ def low_rate(discussion: Discussion, question: Question) -> str:
     return blocks([stated if cited_ids(stated) else "", " ".join(discussion.diagnosis.answer)])
 
 
+def stated_throughput(discussion: Discussion) -> str:
+    """What an output that states no time of a step shows by its throughput; empty for all other runs."""
+    check = _check(discussion, THROUGHPUT)
+    return "" if check is None else paragraph(check.text)
+
+
 def drift(discussion: Discussion, _: Question) -> str:
     """Whether steps get longer over the run: by a jump to another level, by a steady drift, or not at all."""
+    if rated := stated_throughput(discussion):
+        return rated
     profile = discussion.profile()
     by_records = profile.series is not None
     jump = discussion.measured("series_shift_pct" if by_records else "level_shift_pct")
@@ -109,7 +118,7 @@ def timeouts(discussion: Discussion, _: Question) -> str:
 
 def skipped_steps(discussion: Discussion, question: Question) -> str:
     """Steps that were skipped for overflow, of all printed steps and of the later half."""
-    not_a_number = wording("nan_not_read") if NOT_A_NUMBER.search(question.words) else ""
+    not_a_number = _not_finite(discussion) if NOT_A_NUMBER.search(question.words) else ""
     later, all_steps = (discussion.measured("skipped_steps_pct", settled=settled) for settled in (1, 0))
     count = discussion.measured("skipped_steps")
     if all_steps is None or count is None:
@@ -120,6 +129,14 @@ def skipped_steps(discussion: Discussion, question: Question) -> str:
         return paragraph([said, wording("skipped_at_start"), not_a_number])
     text = f"{lead} {{0}}, {{1}} of all printed steps, {{2}} of the later half."
     return paragraph([discussion.say(text, count, all_steps, later), not_a_number])
+
+
+def _not_finite(discussion: Discussion) -> str:
+    """In how many printed steps the loss is no finite number, or that none states so."""
+    share = discussion.measured("not_finite_pct")
+    if share is None:
+        return wording("nan_not_read")
+    return discussion.say("Loss or gradient norm is NaN or infinite in {0} of the printed steps.", share)
 
 
 def flop_rate(discussion: Discussion, question: Question) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.questions.answers.job_output import stated_throughput
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.reading.question import Question, wording
@@ -30,6 +31,8 @@ def rate(discussion: Discussion, question: Question) -> str:
     known = discussion.measured("logged_samples_per_s") if samples and samples[1] in ("token", "tokens") else None
     if known is not None:
         return blocks([discussion.say(wording("tokens_of_samples"), known), _steps_per_s(discussion, None, hourly)])
+    if rated := stated_throughput(discussion):
+        return rated
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
     return blocks([asked, *(_steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
 

@@ -95,7 +95,7 @@ def test_a_paste_is_diagnosed_and_an_empty_one_is_one_sentence(
 ) -> None:
     typed(monkeypatch, STEPS)
     assert execute(diagnose, "-") == 0
-    assert capsys.readouterr().out.startswith("pasted.log · 1 rank · 20 steps · no trace")
+    assert capsys.readouterr().out.startswith("pasted.log · ranks not stated · 20 steps · no trace")
     typed(monkeypatch, " \n")
     with pytest.raises(InputError, match="nothing was pasted"):
         execute(diagnose, "-")

@@ -21,3 +21,22 @@ def test_ranks_and_steps_are_those_of_the_records(
     ranks: list[int], steps: list[tuple[int, int]], world: int | None, words: tuple[str, str]
 ) -> None:
     assert recorded_count(RecordedRecord(ranks=ranks, steps=steps), world) == words
+
+
+@pytest.mark.parametrize(
+    ("least", "world", "words"),
+    [
+        (None, None, "ranks not stated"),
+        (8, None, "job of at least 8 ranks"),
+        (8, 16, "job of 16 ranks"),
+        (None, 1, "job of 1 rank"),
+    ],
+)
+def test_a_log_that_names_no_rank_is_not_one_rank(least: int | None, world: int | None, words: str) -> None:
+    recorded = RecordedRecord(ranks=[0], ranks_stated=False, least_ranks=least, steps=[(0, 59)])
+    assert recorded_count(recorded, world) == (words, "60 steps")
+
+
+def test_rows_of_a_table_of_operations_are_workers_and_not_devices() -> None:
+    recorded = RecordedRecord(ranks=list(range(16)), workers="data parallel 4 x pipeline 4", steps=[(0, 59)])
+    assert recorded_count(recorded)[0] == "16 workers (data parallel 4 x pipeline 4)"

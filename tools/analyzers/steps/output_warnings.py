@@ -17,6 +17,7 @@ MEANING: dict[WarningKind, str] = {
     "out_of_memory": "The job ran out of device memory: {0}.",
     "accelerator_unused": "The output says that an accelerator is available and not used: {0}.",
     "trains_on_cpu": "The output says that the training runs on the CPU: {0}.",
+    "job_restart": "Torchrun or the scheduler started workers again, or stopped the job, by {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second
@@ -97,6 +98,7 @@ def output_warnings(profile: Profile) -> Check | None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
+    said += _not_finite(profile)
     said += _exhausted(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
     if whole is not None and speed is not None:
@@ -109,7 +111,16 @@ def output_warnings(profile: Profile) -> Check | None:
     said += _single_line(profile, log)
     if not said:
         return None
-    return symptom(*said) if kinds else clean(*said)
+    return symptom(*said) if kinds or measured(profile, "not_finite_pct") else clean(*said)
+
+
+def _not_finite(profile: Profile) -> list[Sentence]:
+    """Steps whose loss or gradient norm is no finite number."""
+    share = measured(profile, "not_finite_pct")
+    if share is None:
+        return []
+    count = measure(profile, "warning_lines", kind="not_finite_loss")
+    return [say("Loss or gradient norm is NaN or infinite in {0}, {1} of the printed steps.", count, share)]
 
 
 ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."

@@ -314,6 +314,17 @@ def printed_flushes(profile: Profile) -> Measurement:
     return of_lines(log, found.amount, rows, f"{found.count} warnings")
 
 
+@metric("%", "printed steps with NaN or infinity", "In how many steps is the loss no finite number?")
+def not_finite_pct(profile: Profile) -> Measurement:
+    """Step lines whose loss or gradient norm is NaN or infinite, of all printed ones: those in a hundred."""
+    log = job_log(profile)
+    found = warning_of(log, "not_finite_loss")
+    if found is None or log.steps.empty:
+        raise UsageError("no step line of the job's output states a loss that is no finite number")
+    rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
+    return of_lines(log, 100.0 * min(found.count / len(log.steps), 1.0), rows, f"{found.count} step lines")
+
+
 @metric("GiB", "memory {what} when the device's memory was exhausted", "How was device memory used when it ran out?")
 def exhausted_memory_gib(profile: Profile, what: str) -> Measurement:
     """As PyTorch's first report states it: asked, total, free, of other processes, own, allocated, reserved unused."""

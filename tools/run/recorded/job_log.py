@@ -18,6 +18,7 @@ STEP_COLUMNS = {
     **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
     **dict.fromkeys(("written_ns", "data_wait_ms"), "float64"),
 }
+RATE_COLUMNS = {**dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"), "per_s": "float64"}
 TIMER_COLUMNS = {
     **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
     **{"name": "str", "min_ms": "float64", "max_ms": "float64"},
@@ -46,6 +47,8 @@ WarningKind = Literal[
     "many_loader_workers",
     "trains_on_cpu",
     "accelerator_unused",
+    "job_restart",
+    "not_finite_loss",
 ]
 
 
@@ -205,6 +208,26 @@ class ReportedError:
     times: RepeatedLine | None = None  # when, as far as the lines state it
 
 
+@dataclass(frozen=True)
+class Restart:
+    """A place at which the step number of the output falls: the last step before, the first one after, which ``line``
+    states, and the time between the two lines, None where they do not state it."""
+
+    line: int
+    reached: int
+    again_from: int
+    down_s: float | None = None
+    file: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Throughput:
+    """What step lines without a time count per second, by step (``RATE_COLUMNS``): samples, tokens, as they name it."""
+
+    table: pd.DataFrame
+    unit: str
+
+
 @dataclass(frozen=True, eq=False)
 class OtherSteps:
     """The same steps by another source of the job, of which a better one is used: ``STEP_COLUMNS``."""
@@ -245,6 +268,9 @@ class JobLog:
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
+    restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    throughput: Throughput | None = None  # where the lines state it and no time
+    ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank
     other_steps: tuple[OtherSteps, ...] = ()  # of sources that state the steps as well, and not as well
 
     def whole(self, name: str) -> int | None:
@@ -270,7 +296,8 @@ def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
     if not steps:
         return whole
     moved = second.steps.assign(file=second.steps["file"] + before)
-    return replace(whole, steps=moved, step_time=second.step_time, clock=second.clock, grammars=second.grammars)
+    own = replace(whole, steps=moved, step_time=second.step_time, clock=second.clock, grammars=second.grammars)
+    return replace(own, ranks_stated=second.ranks_stated)
 
 
 def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:

@@ -202,6 +202,7 @@ class Collector:
             stream.timers.add(stream.step, timers)
 
     def _add(self, line: Line, found: StepLine, text: str) -> None:
+        self.messages.stepped(line.number, text)
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
         if found.grammar not in stream.steps:

@@ -122,14 +122,13 @@ def nanochat(text: str) -> StepLine | None:
 
 def titan(text: str) -> StepLine | None:
     """torchtitan: ``step: 10  loss: 12.1951  memory: 81.67GiB(85.93%)  tps: 111,770  mfu: 22.68%``, no time."""
-    found = TITAN.search(text)
-    if found is None:
+    found, rate, tflops = (each.search(text) for each in (TITAN, TITAN_RATE, TITAN_TFLOPS))
+    if found is None or rate is None:
         return generic_line(text)
-    rate, tflops = TITAN_RATE.search(text), TITAN_TFLOPS.search(text)
     return StepLine(
         "torchtitan",
         int(found[1]),
-        tokens_per_s=number(rate[1]) if rate else None,
+        tokens_per_s=number(rate[1]),
         tflops=number(tflops[1]) if tflops else None,
     )
 

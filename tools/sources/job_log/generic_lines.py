@@ -27,6 +27,13 @@ OTHER_WORK = re.compile(
     r"|finished|completed)\b",
     re.I,
 )
+# What is counted per second next to tokens; of a whole step, so that the time of a step is proportional to one over it.
+COUNTED = (
+    r"tok(?:en)?s?|samples?|im(?:a)?ge?s?|utt(?:erance)?s?|seq(?:uence)?s?|examples?|rows?|records?|items?|sentences?"
+    r"|frames?|graphs?|docs?|clips?"
+)
+EACH = "gpu|npu|device|rank|card|chip|worker"
+OF_EACH = re.compile(rf"(?:per|/)[ _]?(?:{EACH})|device/", re.I)  # a throughput of one device, not of the whole job
 # Names of fields, in small letters with "_" between words; what stands before the last "/" says where they belong.
 STEP_KEYS = re.compile(
     r"(?:.*/)?_?(?:(?:global|train(?:ing)?|opt(?:imizer)?)_)?"
@@ -44,6 +51,11 @@ CLOCK_KEYS = re.compile(
     r"(?:.*/)?_?(?:wall_time|timestamp|time_?stamp|unix_time|runtime|elapsed(?:_time)?|time_elapsed|relative_time|time)"
     rf"(?:[_(\[]{{1,2}}{UNIT}[)\]]?)?\Z"
 )
+RATE_OF_FIELD = re.compile(rf"(?:.*/)?(?:train_)?({COUNTED})(?:_per_|/)s(?:ec(?:ond)?)?(?:(?:_per_|/)(?:{EACH}))?\Z")
+BATCH_KEYS = re.compile(r"(?:.*/)?(?:global|total|effective)_batch(?:_size)?\Z|(?:.*/)?samples_per_(?:step|batch)\Z")
+TOKEN_BATCH_KEYS = re.compile(
+    r"(?:.*/)?(?:tokens_per_(?:global_)?(?:step|batch|update)|(?:global|total)_batch_tokens)\Z"
+)
 OTHER_RECORD = re.compile(r"(?:eval|test|val|validation)(?:_|/)|train_runtime\Z")
 BETWEEN = re.compile(r"[\s.-]+")
 
@@ -57,7 +69,8 @@ def field_name(name: object) -> str:
 def times_steps(names: Iterable[str]) -> bool:
     """Whether records with these names state a step and when it was, or how long it took."""
     low = [field_name(name) for name in names]
-    timed = any(_unit_of(name) is not None or RATE_KEYS.match(name) or CLOCK_KEYS.match(name) for name in low)
+    known = (RATE_KEYS, CLOCK_KEYS, RATE_OF_FIELD)
+    timed = any(_unit_of(name) is not None or any(each.match(name) for each in known) for name in low)
     return timed and any(STEP_KEYS.match(name) for name in low)
 
 
@@ -82,17 +95,41 @@ def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
     )
     if step is None:
         return None
-    line = StepLine(grammar, step, epoch=_whole_of(low.get("epoch")))
+    epoch = _whole_of(low.get("epoch"))
     figures = {name: figure for name, value in low.items() if (figure := _number_of(value)) is not None and figure > 0}
+    line = _with_rate(StepLine(grammar, step, epoch=epoch), figures)
     times = [(unit, figure) for name, figure in figures.items() if (unit := _unit_of(name)) is not None]
     if stated := next((each for each in times if each[0]), None):
-        return replace(line, wall_ms=in_ms(str(stated[1]), stated[0]))
+        return replace(line, wall_ms=in_ms(str(stated[1]), stated[0]), derived=False)
     if (rate := next((figures[name] for name in figures if RATE_KEYS.match(name)), None)) is not None:
-        return replace(line, wall_ms=1e3 / rate)
+        return replace(line, wall_ms=1e3 / rate, derived=False)
     times += [("", figures[name]) for name in BARE_WALL if figures.get(name, SINCE_1970_S) < SINCE_1970_S]
     if times:
         return replace(line, bare_time=times[0][1])
-    return replace(line, clock_s=_clock_of(figures))
+    return line if line.derived else replace(line, clock_s=_clock_of(figures))
+
+
+def _with_rate(line: StepLine, figures: Mapping[str, float]) -> StepLine:
+    """The line with its throughput, and with the time of a step where the record states what a step holds as well."""
+    for name, per_s in figures.items():
+        if found := RATE_OF_FIELD.match(name):
+            keys = TOKEN_BATCH_KEYS if _tokens(found[1]) else BATCH_KEYS
+            batch = next((figures[each] for each in figures if keys.match(each) and not OF_EACH.search(name)), None)
+            return _at_rate(line, found[1], per_s, batch)
+    return line
+
+
+def _at_rate(line: StepLine, counted: str, per_s: float, batch: float | None) -> StepLine:
+    """The line with what it counts per second; its time where ``batch``, what a step holds of it, is known."""
+    rated = replace(line, tokens_per_s=per_s) if _tokens(counted) else replace(line, samples_per_s=per_s)
+    rated = replace(rated, unit="" if _tokens(counted) else f"{counted.lower()}/s")
+    if not batch or not per_s > 0:
+        return rated
+    return replace(rated, wall_ms=1e3 * batch / per_s, derived=True)
+
+
+def _tokens(counted: str) -> bool:
+    return counted.lower().startswith("tok")
 
 
 def _clock_of(figures: Mapping[str, float]) -> float | None:
@@ -161,10 +198,18 @@ RUNNING = re.compile(
     re.I,
 )
 LAST = re.compile(rf"\s({NUMBER})\s?(ms|s){GAP}\Z")
-SAMPLES_RATE = re.compile(
-    rf"({NUMBER}){GAP}(?:samples?|imgs?|images?|utt|sequences?|seqs?|examples?){GAP}/{GAP}s(?:ec)?\b", re.I
+PER_SECOND = rf"{GAP}(?:/|_?per_?|[ ]per[ ]){GAP}s(?:ec(?:ond)?s?)?(?![A-Za-z])"
+RATE = rf"(?<![A-Za-z_])({COUNTED}){PER_SECOND}"
+RATE_FIRST = re.compile(
+    rf"({NUMBER}){GAP}([kM])?{GAP}{RATE}(?!['\"]?{GAP}[:=]{GAP}[\d.])", re.I
+)  # not the figure before a name
+RATE_NAMED = re.compile(rf"{RATE}['\"]?{GAP}[:=]{GAP}({NUMBER}){GAP}([kM](?![A-Za-z]))?", re.I)
+TOKENS_RATE = re.compile(rf"(?<![A-Za-z_])(?:tgs|tps|wps)['\"]?{GAP}[:=]{GAP}({NUMBER})", re.I)
+THOUSANDS = {"": 1.0, "k": 1e3, "m": 1e6}
+BATCH = re.compile(
+    rf"(?<![A-Za-z_])(?:global|total|effective)[ _-]?batch(?:[ _-]?size)?['\"]?{GAP}[:=]?{GAP}({NUMBER})(?![A-Za-z/])",
+    re.I,
 )
-TOKENS_RATE = re.compile(rf"(?:tok(?:en)?s?/s(?:ec)?|tgs|tps|wps)['\"]?{GAP}[:=]{GAP}({NUMBER})", re.I)
 
 
 def generic_line(text: str) -> StepLine | None:
@@ -172,14 +217,30 @@ def generic_line(text: str) -> StepLine | None:
     found = STEP.search(text) or STEP_FIRST.match(text)
     if found is None or OTHER_WORK.search(text):
         return None
-    epoch, rate, tokens = EPOCH.search(text), SAMPLES_RATE.search(text), TOKENS_RATE.search(text)
-    line = StepLine(
-        "step lines",
-        int(found[1]),
-        epoch=int(epoch[1]) if epoch else None,
-        samples_per_s=number(rate[1]) if rate else None,
-        tokens_per_s=number(tokens[1]) if tokens else None,
-    )
+    epoch = EPOCH.search(text)
+    line = _rated(StepLine("step lines", int(found[1]), epoch=int(epoch[1]) if epoch else None), text)
+    timed = _timed(line, text)
+    return timed if timed.wall_ms == line.wall_ms else replace(timed, derived=False)
+
+
+def _rated(line: StepLine, text: str) -> StepLine:
+    """The line with the throughput that its text states."""
+    if first := RATE_FIRST.search(text):
+        value, scale, counted = first.groups()
+    elif named := RATE_NAMED.search(text):
+        counted, value, scale = named.groups()
+    elif tokens := TOKENS_RATE.search(text):
+        return replace(line, tokens_per_s=number(tokens[1]))
+    else:
+        return line
+    per_s, batch = number(value), None if _tokens(counted) or OF_EACH.search(text) else BATCH.search(text)
+    if per_s is None or per_s <= 0:
+        return line
+    return _at_rate(line, counted, per_s * THOUSANDS[(scale or "").lower()], number(batch[1]) if batch else None)
+
+
+def _timed(line: StepLine, text: str) -> StepLine:
+    """The line with the time that its text states."""
     if own := KEYED.search(text):
         unit = own[3] or own[1]
         return replace(line, wall_ms=in_ms(own[2], unit)) if unit else replace(line, bare_time=number(own[2]))

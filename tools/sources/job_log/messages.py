@@ -27,6 +27,13 @@ WORLD = re.compile(
     r"tensor-model-parallel size: (\d+),.*?pipeline-model-parallel size: (\d+)"
 )
 WORLD_NAMES = ("world_size", "data_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size")
+# "dist_world_size=16" (DeepSpeed), "world_size: 8", "WORLD_SIZE=8"; "GLOBAL_RANK: 3, MEMBER: 4/8" and "Starting with 8
+# processes" (Lightning), "Num processes: 8" (Accelerate).
+WORLD_SIZE = re.compile(
+    r"(?<![A-Za-z_])(?:dist_)?(?:world_size|WORLD_SIZE)['\"]?\s{0,9}[:=(]?\s{0,9}['\"]?(\d{1,7})(?![\d.])"
+    r"|GLOBAL_RANK: \d{1,7}, MEMBER: \d{1,7}/(\d{1,7})\b|distributed processes registered\. Starting with (\d{1,7}) "
+    r"|\bNum processes: (\d{1,7})\b"
+)
 ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\] ?){0,6} {0,9}([a-z_]\w{1,60}) \.{3,99} {0,9}(\S.{0,80})\Z")
 ARGUMENTS = {
     *WORLD_NAMES,
@@ -43,6 +50,11 @@ TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
 MOST_NOTES = 1 << 16
 MARKS = ("sav", "Sav", "SAV", "heckpoint", "CHECKPOINT", "kpt", "rote", "rit", "ump", "tor", "val", "Val", "VAL")
+NOT_FINITE = re.compile(
+    r"(?:loss|grad[ _]?norm)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?[-+]?(?:nan|inf)(?:inity)?\b"
+    r"|number of nan iterations:\s{1,9}[1-9]",
+    re.I,
+)
 WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", FLUSHES.search),
     (
@@ -63,6 +75,13 @@ WARNINGS: tuple[tuple[WarningKind, Callable[[str], re.Match[str] | None]], ...] 
             r"\b(?:[Tt]rain(?:ing)?|[Rr]un(?:ning)?)\s(?:\w+\s){0,3}on (?:the )?(?:CPU|cpu)\b(?![ _-]?(?:offload|adam))"
             r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
             r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
+        ).search,
+    ),
+    (
+        "job_restart",
+        re.compile(
+            r"\brestart_count[=: ]{1,3}[1-9]|will restart worker group|DUE TO (?:PREEMPTION|NODE FAILURE)"
+            r"|\b[Jj]ob \d{1,12} (?:has been )?requeued|Requeu(?:e|ing) job"
         ).search,
     ),
     ("accumulation_warning", re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search),
@@ -126,6 +145,11 @@ class Messages:
             if len(kept) < MOST_NOTES:
                 kept.append(StepNote(found.words, line, self.file, found.step))
 
+    def stepped(self, line: int, text: str) -> None:
+        """A step line, whose loss or gradient norm may be no finite number."""
+        if NOT_FINITE.search(text):
+            self._count("not_finite_loss", line, 1.0)
+
     def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:
         rank, sequence = int(found[1]), int(found[2])
         if len(self.timeouts) < MOST_TIMEOUTS:
@@ -141,13 +165,13 @@ class Messages:
             if found := search(text):
                 if kind == "out_of_memory" and not self.memory:
                     self.memory = _memory(text, line, self.file)
-                amount = (number(found[1]) or 0.0) if kind == "allocator_flush" else 1.0
-                known = self.warnings.get(kind) or LogWarning(kind, 0, line, line, self.file)
-                self.warnings[kind] = replace(
-                    known, count=known.count + 1, last_line=line, amount=known.amount + amount
-                )
+                self._count(kind, line, (number(found[1]) or 0.0) if kind == "allocator_flush" else 1.0)
                 return True
         return False
+
+    def _count(self, kind: WarningKind, line: int, amount: float) -> None:
+        known = self.warnings.get(kind) or LogWarning(kind, 0, line, line, self.file)
+        self.warnings[kind] = replace(known, count=known.count + 1, last_line=line, amount=known.amount + amount)
 
     def timed_out(self) -> tuple[CollectiveTimeout, ...]:
         """Every reported time-out with the last works of its rank, in the order of the log."""
@@ -181,6 +205,8 @@ def _stated(text: str) -> list[tuple[str, str]]:
         return SUMMARY.findall(text)
     if "world size" in text and (found := WORLD.search(text)):
         return list(zip(WORLD_NAMES, found.groups(), strict=True))
+    if found := WORLD_SIZE.search(text):
+        return [("world_size", next(each for each in found.groups() if each))]
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]
     return []

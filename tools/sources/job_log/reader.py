@@ -10,7 +10,16 @@ import pandas as pd
 from tools.errors import InputError
 from tools.run.events import empty_table
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, JobLog, StepTime
+from tools.run.recorded.job_log import (
+    ACTION_COLUMNS,
+    COMM_TEST_COLUMNS,
+    RATE_COLUMNS,
+    STEP_COLUMNS,
+    TIMER_COLUMNS,
+    JobLog,
+    StepTime,
+    Throughput,
+)
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
@@ -58,6 +67,7 @@ def read_job_log(path: Readable, file: int = 0, pattern: str = "") -> FileRead:
         lines.shortened
     )
     log, said = log_of(collector, getattr(path, "name", str(path)))
+    said += [] if log is None or log.ranks_stated else _whole_job(log)
     return FileRead(log, lines.lines, _ranks(log), (*notes, *said), bool(notes or collector.messages.errors.left_out))
 
 
@@ -72,6 +82,18 @@ def _whole_or_first(expansion: Expansion, notes: list[str]) -> Iterator[bytes]:
         if not given or isinstance(error.__cause__, OSError):
             raise
         notes.append(str(error).partition(": ")[2])
+
+
+def _whole_job(log: JobLog) -> list[str]:
+    """How many ranks the job of steps without a rank has, with the line that states it."""
+    stated = log.settings.get("world_size")
+    if stated is not None:
+        return [f"the job has {stated.value} ranks by line {stated.line}"]
+    largest = max((each.size for each in log.nccl.communicators), default=0)
+    line = next((each.line for each in log.nccl.communicators if each.size == largest), 0)
+    return (
+        [f"the job has {largest} ranks or more, those of NCCL's largest communicator (line {line})"] if largest else []
+    )
 
 
 def _ranks(log: JobLog | None) -> tuple[int, ...]:
@@ -107,6 +129,9 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         memory=collector.messages.memory,
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
+        ranks_stated=NO_RANK not in chosen,
+        restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
+        throughput=None if tables else _throughput(collector.streams, file),
     )
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
@@ -114,8 +139,30 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
 def _holds(log: JobLog) -> bool:
     tables = (log.steps, log.comm_tests, log.actions)
     return any(not table.empty for table in tables) or bool(
-        log.nccl.lines or log.timeouts or log.warnings or log.reports or log.errors or log.saves or log.evaluations
+        log.nccl.lines
+        or log.timeouts
+        or log.warnings
+        or log.reports
+        or log.errors
+        or log.saves
+        or log.evaluations
+        or log.throughput
     )
+
+
+def _throughput(streams: Mapping[Stream, StreamRows], file: int) -> Throughput | None:
+    """The throughput of every rank in the unit that most lines state; of no rank that of the longest stream."""
+    found: dict[int, tuple[pd.DataFrame, str]] = {}
+    for (rank, _), stream in streams.items():
+        for rows in stream.steps.values():
+            rates = rows.rates()
+            if rates is not None and (rank not in found or len(rates[0]) > len(found[rank][0])):
+                found[rank] = rates
+    if not found:
+        return None
+    unit = max(found.values(), key=lambda each: len(each[0]))[1]
+    tables = [table.assign(rank=max(rank, 0), file=file) for rank, (table, own) in found.items() if own == unit]
+    return Throughput(_table(tables, RATE_COLUMNS), unit)
 
 
 def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], list[str]]:
@@ -230,5 +277,8 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         memory=next((log.memory for log in logs if log.memory), {}),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
+        ranks_stated=any(log.ranks_stated for log in used),
+        restarts=max((log.restarts for log in used), key=len),
+        throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
     )
     return whole, tuple(dict.fromkeys(notes))

@@ -79,7 +79,8 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)
-        steps += bar or (found is not None and (found.wall_ms is not None or found.bare_time is not None))
+        figures = (found.wall_ms, found.bare_time, found.samples_per_s, found.tokens_per_s) if found is not None else ()
+        steps += bar or any(figure is not None for figure in figures)
         steps += found is not None and found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
         if found is not None and found.step > newest and (line.time is not None or stamp_within(text) is not None):
             stamped, newest = stamped + 1, found.step

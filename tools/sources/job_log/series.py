@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import STEP_COLUMNS, StepTime
+from tools.run.recorded.job_log import STEP_COLUMNS, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
 from tools.sources.job_log.running_means import apart
@@ -30,6 +30,10 @@ MISSING = float("nan")
 NS_PER_S = 10**9
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
 FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s", "data_wait_ms")
+LEAST_RATES = 4  # lines
+TOKENS, TOKENS_UNIT = "tokens_per_s", "tokens/s"
+SAMPLES, SAMPLES_UNIT = "samples_per_s", "samples/s"
+DERIVED = "the time of a step is what the lines state that a step holds over what they state per second"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class Series:
     grammar: str
     notes: tuple[str, ...] = ()
     clock: SampleClock = "none"
+    restarts: tuple[Restart, ...] = ()
 
 
 @dataclass
@@ -54,6 +59,8 @@ class StepRows:
     rounding_ms: float = 0.0
     dropped: int = 0
     zoned: bool = True  # every time that was taken states its zone
+    unit: str = ""  # what ``samples_per_s`` counts, by the first line that states it
+    derived: bool = False  # a time was derived from what a step holds and what is done per second
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
 
@@ -83,6 +90,8 @@ class StepRows:
         self.mean |= line.mean
         self.of_all |= line.of_all
         self.average, self.rounding_ms = line.average, max(self.rounding_ms, line.rounding_ms)
+        self.derived |= line.derived
+        self.unit = self.unit or line.unit
 
     def _written_ns(self, stamp: Stamp | None) -> float | None:
         """The time at which the line was written; None without a date."""
@@ -93,8 +102,9 @@ class StepRows:
 
     def series(self, least: int = LEAST_ROWS) -> Series | None:
         """The series of its longest start; None where it holds fewer times than ``least``."""
-        table = pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
+        table = self._table()
         notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
+        notes += [DERIVED] if self.derived else []
         start, stamps = self._longest_start(table, notes)
         times = _own_times(start, notes, least)
         kind: StepTime = "mean" if self.mean else "step"
@@ -112,7 +122,22 @@ class StepRows:
             return None
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
-        return Series(_typed(start), kind, self.grammar, tuple(notes), clock)
+        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table))
+
+    def rates(self) -> tuple[pd.DataFrame, str] | None:
+        """The throughput by step of the longest start (``RATE_COLUMNS`` without rank and file) and its unit; None
+        where fewer than ``LEAST_RATES`` lines state one."""
+        start, _ = self._longest_start(self._table(), [])
+        kinds = ((SAMPLES, self.unit or SAMPLES_UNIT), (TOKENS, TOKENS_UNIT))
+        found = [(start[start[name] > 0], name, unit) for name, unit in kinds]
+        own, name, unit = max(found, key=lambda each: len(each[0]))
+        if len(own) < LEAST_RATES:
+            return None
+        spans = _spans(own["step"].to_numpy(), means=False)
+        return pd.DataFrame({"step": own["step"], "span": spans, "line": own["line"], "per_s": own[name]}), unit
+
+    def _table(self) -> pd.DataFrame:
+        return pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
         """The rows of the start with the most of them, steps rising, and their stamps."""
@@ -160,6 +185,20 @@ def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[lis
             starts.append(own)
         own.append(row)
     return starts, repeated
+
+
+def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:
+    """The places at which the step number falls, with the time between the lines by dates that both state."""
+    steps = _over_epochs(table["step"].to_numpy(), table["epoch"].to_numpy())
+    starts, _ = _starts(steps, table["line"].to_numpy())
+    lines, written = table["line"].to_numpy(), table["written_ns"].to_numpy()
+    found = []
+    for before, after_it in pairwise(starts):
+        last, first = before[-1], after_it[0]
+        down_s = (written[first] - written[last]) / NS_PER_S
+        known = float(down_s) if down_s >= 0 else None  # NaN where a line states no date
+        found.append(Restart(int(lines[first]), int(steps[last]), int(steps[first]), known))
+    return tuple(found)
 
 
 def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:

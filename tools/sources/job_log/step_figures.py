@@ -38,3 +38,5 @@ class StepLine:
     rounding_ms: float = 0.0
     of_all: bool = False
     steps: int = 1
+    unit: str = ""  # of ``samples_per_s`` as the line names it
+    derived: bool = False  # the time is the samples or tokens of a step over those per second

@@ -216,7 +216,7 @@ def _from_records(run: Run) -> RunSeries | None:
     near = captured | _next_to(table["rank"], captured)
     # On every rank: where one is held up by its profiler the others wait for it.
     near = np.asarray(table["step"].isin(table["step"][near]), dtype=bool)
-    usual = ~(near | table["first"].to_numpy(dtype=bool) | _settling(table))
+    usual = ~(near | table["first"].to_numpy(dtype=bool) | settling(table))
     profiled = _of_these_traces(table, captured, _chosen(run, table, traced))
     return RunSeries(table[usual], table[profiled], "monitor", notes)
 
@@ -227,7 +227,7 @@ def _from_log(run: Run) -> RunSeries | None:
     table, notes = _in_order(run.step_log, [])
     traced = traced_in_log(run, table)
     captured = traced != UNTRACED
-    usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
+    usual = ~(captured | _next_to(table["rank"], captured) | settling(table))
     return RunSeries(table[usual], table[_chosen(run, table, traced)], "step_log", notes)
 
 
@@ -266,7 +266,7 @@ def _from_output(run: Run) -> RunSeries | None:
         table, long = _without_long(table)
         notes = (*notes, *long)
     table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
-    kept = table if _excerpt(log) else table[~_settling(table)]
+    kept = table if _excerpt(log) else table[~settling(table)]
     return RunSeries(
         kept, table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in ("mean", "stamps")
     )
@@ -382,7 +382,7 @@ def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.b
     return np.asarray(near, dtype=bool)
 
 
-def _settling(table: pd.DataFrame) -> NDArray[np.bool_]:
+def settling(table: pd.DataFrame) -> NDArray[np.bool_]:
     """The first steps of each rank."""
     place = table.groupby("rank").cumcount()
     count = table.groupby("rank")["step"].transform("size")

@@ -1,0 +1,65 @@
+"""How many ranks a job has, of which no step line names one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.report.records import recorded_record
+from tests.tools.sources.job_log.logs import megatron
+from tools.run.model import Run
+from tools.sources.job_log.reader import read_job_log
+from tools.sources.load import load_run
+
+STEPS = megatron(*((at, 400.0) for at in range(1, 31)))
+NCCL = "node0:12:13 [0] NCCL INFO comm 0x5581 rank 0 nranks 8 cudaDev 0 busId 1b000 commId 0xab - Init COMPLETE\n"
+
+
+def run_of(folder: Path, text: str) -> Run:
+    (folder / "train.log").write_text(text)
+    return load_run([folder / "train.log"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-11-23 11:02:03,123] [INFO] [launch.py:163:main] dist_world_size=16",
+        "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/16",
+        "All distributed processes registered. Starting with 16 processes",
+        "Num processes: 16",
+        "env: WORLD_SIZE=16 RANK=0",
+        '{"world_size": 16, "backend": "nccl"}',
+        "using world size: 16, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 2",
+    ],
+)
+def test_the_number_of_ranks_is_that_which_a_line_states(tmp_path: Path, line: str) -> None:
+    run = run_of(tmp_path, f"{line}\n{STEPS}")
+    assert run.layout.world_size == 16
+    assert run.job_log is not None
+    assert not run.job_log.ranks_stated
+    assert any("the job has 16 ranks by line 1" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    "line", ["tensor_model_parallel_world_size=4", "local_world_size: 4", "WORLD_SIZE=abc", "my_world_size=4"]
+)
+def test_sizes_of_parts_of_the_job_are_not_its_number_of_ranks(tmp_path: Path, line: str) -> None:
+    assert run_of(tmp_path, f"{line}\n{STEPS}").layout.world_size is None
+
+
+def test_nccls_largest_communicator_is_a_lower_bound(tmp_path: Path) -> None:
+    run = run_of(tmp_path, NCCL + STEPS)
+    recorded = recorded_record(run)
+    assert recorded is not None
+    assert (recorded.ranks_stated, recorded.least_ranks) == (False, 8)
+    assert run.layout.world_size is None
+    assert any("8 ranks or more, those of NCCL's largest communicator (line 1)" in note for note in run.notes)
+
+
+def test_steps_with_a_rank_are_those_of_their_ranks(tmp_path: Path) -> None:
+    text = megatron(*((at, 400.0) for at in range(1, 31)), prefix="[rank1]:")
+    (tmp_path / "train.log").write_text(text)
+    log = read_job_log(tmp_path / "train.log").log
+    assert log is not None
+    assert log.ranks_stated
