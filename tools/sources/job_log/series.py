@@ -188,17 +188,26 @@ def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[lis
 
 
 def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:
-    """The places at which the step number falls, with the time between the lines by dates that both state."""
+    """The places at which the step number falls as after a checkpoint, with the time between the lines by dates that
+    both state: not to the beginning, and printed as often as before, which another training or an evaluation is not.
+    """
     steps = _over_epochs(table["step"].to_numpy(), table["epoch"].to_numpy())
     starts, _ = _starts(steps, table["line"].to_numpy())
     lines, written = table["line"].to_numpy(), table["written_ns"].to_numpy()
     found = []
     for before, after_it in pairwise(starts):
         last, first = before[-1], after_it[0]
+        if steps[first] <= steps[before[0]] or _distance(steps[before]) != _distance(steps[after_it]):
+            continue
         down_s = (written[first] - written[last]) / NS_PER_S
         known = float(down_s) if down_s >= 0 else None  # NaN where a line states no date
         found.append(Restart(int(lines[first]), int(steps[last]), int(steps[first]), known))
     return tuple(found)
+
+
+def _distance(steps: NDArray[np.float64]) -> float:
+    """The usual distance of printed steps; 0 of a single one, which shows none."""
+    return float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
 
 
 def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:

@@ -49,12 +49,14 @@ def test_without_dates_the_time_between_is_not_known(tmp_path: Path) -> None:
         measure(profile, "restart_down_s")
 
 
-def test_a_rising_step_number_epochs_and_ranks_that_print_the_same_step_are_no_restarts(tmp_path: Path) -> None:
+def test_rising_steps_epochs_ranks_another_training_and_an_evaluation_are_no_restarts(tmp_path: Path) -> None:
     twice = "".join(line + line for line in lines(1, 50, 0).splitlines(keepends=True))
     epochs = "".join(
         f"Epoch [{epoch}] step {step} loss 2.5 step time: 2.0 s\n" for epoch in (1, 2, 3) for step in range(50)
     )
-    for text in (lines(1, 100, 0), twice, epochs):
+    again = lines(1, 100, 0) + lines(1, 100, 300)
+    checked = lines(1, 100, 0) + "".join(lines(step, step, 300 + step) for step in range(20, 100, 20))
+    for text in (lines(1, 100, 0), twice, epochs, again, checked):
         assert check_of(profile_of(tmp_path, text), "step_time.restarts") is None
 
 
