@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause, steps_marked
+from tools.judgement.without_steps import why_without_steps
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
@@ -23,8 +24,6 @@ from tools.views.communication.collective_counts import failed, lost
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.steps.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
-from tools.views.steps.series import stated_by
-from tools.views.steps.throughput import rate_series
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
 EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -136,8 +135,6 @@ FLIGHT_RECORDER = (
 OWN_STACKS = "`py-spy dump --pid PID` on these ranks while they hang"
 STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` on these ranks while they hang"
 ALL_STACKS = "two answers of `ncclras -f json -v`, a minute apart, and `py-spy dump --pid PID` on each rank that waits"
-STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
-STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_EXPORT = "whole steps with `nsys profile --trace=cuda,nvtx,osrt`, and an NVTX range around each"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
@@ -263,39 +260,12 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     if waiting is not None:
         return waiting
     if not profile.measured and not profile.run.cut:
-        return _without_steps(profile)
+        return Judgement("inconclusive", *why_without_steps(profile))
     if not profile.measured:
         why = "a cut trace does not show what it lacks: neither step time, nor shares of the step, nor causes are known"
         return Judgement("inconclusive", why, capture_of(profile))
     why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
-
-
-def _without_steps(profile: Profile) -> Judgement:
-    """Nothing that was read shows a step: by what was read, the next thing to record."""
-    run = profile.run
-    if run.collectives is not None:
-        return Judgement("inconclusive", "no trace was read, and records of collectives hold no steps", STEP_LINES)
-    if run.host_stacks is not None:
-        why = "no trace was read, and stacks of the host do not show what a step loses"
-        return Judgement("inconclusive", why, capture_of(profile))
-    if run.counters is not None and run.ascend is None:
-        why = "samples of counters show the state of devices and machines, not what a step consists of"
-        return Judgement("inconclusive", why, STEP_LINES)
-    if run.snapshots:
-        why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
-        return Judgement("inconclusive", why, capture_of(profile))
-    if run.job_log is None and run.ascend is None and run.environments:
-        why = "versions and settings of a host do not show what a step loses"
-        return Judgement("inconclusive", why, capture_of(profile))
-    if run.job_log is None:
-        return Judgement("inconclusive", "no trace was read, and the profiler's tables hold no steps", STEP_TABLE)
-    if rate_series(run) is not None:
-        why = "no trace was read, and the job's output states a throughput and not how long a step takes"
-        return Judgement("inconclusive", why, f"{STEP_LINES}, or the global batch size next to the throughput")
-    source = stated_by(run)
-    verb = "hold" if source.endswith("events") else "holds"
-    return Judgement("inconclusive", f"no trace was read, and {source} {verb} no series of steps", STEP_LINES)
 
 
 def _of_timeouts(profile: Profile) -> Judgement | None:

@@ -161,7 +161,7 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
         said.append(say("Its largest communicator has {0}.", channels))
     if len(log.comm_tests):
         mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
-        said.append(say("In nccl-tests it reaches {0} on average over the sizes, {1} at most.", mean, best))
+        said.append(say("In nccl-tests it reaches {0} on average over the printed sizes, {1} at most.", mean, best))
     return said
 
 

@@ -67,7 +67,7 @@ def _mismatch(found: list[CollectiveReport]) -> list[Sentence]:
         if wanted:
             text = (
                 f"{who} {verb} {{n0}} with {{n1}} where the others have {{n2}}: the ranks do not call the same"
-                " collectives in the same order, or with other tensors, and wait for ever."
+                " collectives in the same order, or with other tensors, and wait until the time-out."
             )
             said.append(say(text, names=(called, differing, wanted)))
         else:

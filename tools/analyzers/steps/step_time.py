@@ -60,6 +60,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         said = [say(f"By {source} the median step takes {{0}}, the p95 {{1}}.", *facts[1:])]
     else:
         said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
+    said += _start(profile, series)
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):
@@ -69,6 +70,17 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         ranks = ", by the slowest rank of each" if len(cost.ranks) > 1 else ""
         said.append(say(f"The median profiled step took {{0}} longer than the median of the others{ranks}.", cost))
     return tuple(said)
+
+
+LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes twice as long is worth a sentence
+
+
+def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
+    """The first line of a job's output where it is long and left out as start-up."""
+    excess = measured(profile, "first_step_excess_pct")
+    if excess is None or excess.value < LONG_START_PCT or set(excess.steps) & set(series.usual["step"]):
+        return []
+    return [say("The first line states {0} per step and is left out as start-up.", measure(profile, "first_step_ms"))]
 
 
 def _stretch(level: Level) -> str:

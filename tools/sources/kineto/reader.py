@@ -164,7 +164,7 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
     if (packed := next((kind for at, magic, kind in ARCHIVES if first.data[at:].startswith(magic)), None)) is not None:
         raise InputError(f"{path}: is a {packed} archive; unpack it and give the folder or a file of it")
     if collected.shape != "object" and not _named_json(path) and _is_prose(bytes(first.data)):
-        what = "no line of it states a step with its time, NCCL's set-up or a row of a known table"
+        what = "no line of it is known as a step with its time, NCCL's set-up or a row of a table"
         raise InputError(f"{path}: is no profiler trace, and {what}; {GIVE}")
     if collected.shape != "object" and (fault := _syntax_fault(bytes(beginning(path, SYNTAX_BYTES).data))):
         raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); {GIVE}")

@@ -1,0 +1,44 @@
+"""What would settle a run without steps, by what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.analyzers.steps.step_time import unprofiled
+from tools.judgement.without_steps import ALL_RANKS, LINKS, MEMORY, STEP_LINES, why_without_steps
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+HCCL = "[ERROR] EI0002: The wait execution of the Notify register times out. Reason: the peer is late.\n"
+BANDWIDTH = (
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw\n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n"
+    "# all_reduce_perf  out-of-place  in-place\n"
+    "     1048576        262144 float  sum  -1  100.0  10.49  15.73  0  100.0  10.49  15.73  0\n"
+)
+NETWORK = "node1:10:20 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
+EXHAUSTED = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 62.00 MiB.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [(HCCL, ALL_RANKS), (EXHAUSTED, MEMORY), (BANDWIDTH, LINKS), (NETWORK, STEP_LINES)],
+)
+def test_what_settles_it_belongs_to_what_the_output_holds(tmp_path: Path, text: str, needs: str) -> None:
+    (tmp_path / "job.log").write_text(text)
+    why, needed = why_without_steps(Profile(load_run([tmp_path / "job.log"])))
+    assert needed == needs
+    assert why == why.strip().rstrip(".")
+
+
+def test_the_long_first_line_of_means_is_said_to_be_left_out(tmp_path: Path) -> None:
+    lines = [
+        f"2026-11-23 10:{at:02d}:00,000 - mmengine - INFO - Epoch(train) [1][{at * 50:4d}/5000]  lr: 1e-2  "
+        f"time: {6.4 if at == 1 else 0.2}  data_time: 0.01  loss: 2.5\n"
+        for at in range(1, 9)
+    ]
+    (tmp_path / "job.log").write_text("".join(lines))
+    said = [each.template for each in unprofiled(Profile(load_run([tmp_path / "job.log"])))]
+    assert "The first line states {0} per step and is left out as start-up." in said

@@ -1,0 +1,54 @@
+"""Why nothing is judged where nothing that was read shows a step, and what would settle it: by what was read."""
+
+from __future__ import annotations
+
+from tools.run.recorded.job_log import JobLog
+from tools.views.profile import Profile
+from tools.views.steps.coarse import capture_of
+from tools.views.steps.series import stated_by
+from tools.views.steps.throughput import rate_series
+
+STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
+STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
+ALL_RANKS = "`py-spy dump --pid PID` on every rank while they hang, which shows what each of them waits for"
+LINKS = "the same test with `NCCL_DEBUG=INFO`, which names the network and the path that NCCL chose"
+MEMORY = "`torch.cuda.memory._dump_snapshot()` shortly before it fails, which names what holds the memory"
+LOADER_STACKS = "`py-spy dump --pid PID --subprocesses` on every rank if the job hangs; if it is slow, %s"
+
+
+def why_without_steps(profile: Profile) -> tuple[str, str]:
+    """The reason as a clause without figures, and what would settle it."""
+    run = profile.run
+    if run.collectives is not None:
+        return "no trace was read, and records of collectives hold no steps", STEP_LINES
+    if run.host_stacks is not None:
+        why = "no trace was read, and stacks of the host do not show what a step loses"
+        return why, LOADER_STACKS % capture_of(profile)
+    if run.counters is not None and run.ascend is None:
+        return "samples of counters show the state of devices and machines, not what a step consists of", STEP_LINES
+    if run.snapshots:
+        why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
+        return why, capture_of(profile)
+    if run.job_log is None and run.ascend is None and run.environments:
+        return "versions and settings of a host do not show what a step loses", capture_of(profile)
+    if run.job_log is None:
+        return "no trace was read, and the profiler's tables hold no steps", STEP_TABLE
+    if rate_series(run) is not None:
+        why = "no trace was read, and the job's output states a throughput and not how long a step takes"
+        return why, f"{STEP_LINES}, or the global batch size next to the throughput"
+    return _of_output(profile, run.job_log)
+
+
+def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:
+    """Of a job's output without steps: what belongs to the largest thing that it holds."""
+    if log.reports or any(not each.code.startswith("Xid") for each in log.errors):
+        return "a report of a hang does not show why a rank stays behind", ALL_RANKS
+    if any(each.kind == "out_of_memory" for each in log.warnings):
+        return "the error does not show what holds the memory", MEMORY
+    if not log.actions.empty:
+        return "a table of a whole recording does not show single steps", capture_of(profile)
+    if not log.comm_tests.empty:
+        return "a bandwidth test does not show what a step of a training loses", LINKS
+    source = stated_by(profile.run)
+    verb = "hold" if source.endswith("events") else "holds"
+    return f"no trace was read, and {source} {verb} no series of steps", STEP_LINES
