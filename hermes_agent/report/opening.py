@@ -58,10 +58,15 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     if not profile.traced:
         inside = [*_even(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
-        inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
+        inside = [
+            *_in_turns(profile),
+            *_overview(profile, marked),
+            *([] if marked else [Sentence(UNMARKED)]),
+            *_outside_steps(profile),
+        ]
     of_output = _of_output(profile)
     headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
-    headline += [*_other_losses(ranking), *_in_turns(profile)]
+    headline += _other_losses(ranking)
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_of_samples(profile),

@@ -42,6 +42,7 @@ EXTRA: dict[str, dict[str, Argument]] = {
     "host_span_longest_ms": {"pattern": "synchronization"},
     "profiled_events_per_step": {"kind": "operator"},
     "loader_frames_pct": {"what": "reading"},
+    "loader_named_pct": {"name": "aten::stack"},
 }
 MINE = list(metrics_of(cpu, idle, io, launches, memory))
 

@@ -106,7 +106,7 @@ def test_steps_of_scalars_are_attributed_to_them_and_a_change_of_level_leads(tmp
     profile = Profile(run_of(tmp_path, b"".join(events)))
     found = ranking(profile)
     said = " ".join(each.template for each in opening(profile, found))
-    assert "by the TensorBoard scalars" in said
+    assert "By the TensorBoard scalars the median step takes {0}" in said
     assert "from step 60 on it takes {1} instead of {2} (lead 1)" in said
     assert [fact.value for fact in found.leads[0].claim.facts[:2]] == pytest.approx([650.0, 500.0])
 
