@@ -89,6 +89,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
         return timed
+    if not any(each.listed for each in found) and (reported := _reported_ranks(discussion, subject)):
+        return reported
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
@@ -105,6 +107,19 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+HANGS = ("communication.reported_ranks", "communication.timeouts")
+
+
+def _reported_ranks(discussion: Discussion, subject: Subject) -> str:
+    """What the output reports of ranks that hold up a collective, asked about communication as a whole."""
+    if len(subject.causes) < 2 or not {family_of(each) for each in subject.causes} <= {"communication", "parallel"}:
+        return ""
+    checks = {each.analyzer: each for each in discussion.diagnosis.checks if each.status == "found"}
+    if HANGS[0] not in checks:
+        return ""
+    return blocks(check_text(checks[name]) for name in HANGS if name in checks)
 
 
 OF_LOADER = {"slow_data_reading", "slow_data_processing"}

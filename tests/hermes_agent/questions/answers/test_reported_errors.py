@@ -9,7 +9,10 @@ import pytest
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, slow_loader
 from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.job_log.test_collective_reports import DESYNC
 from tests.tools.sources.job_log.test_reported_errors import WAITED, XID, profile_of
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 STEPS = megatron(*[(step, 1000.0) for step in range(1, 4)]).splitlines()
 
@@ -41,3 +44,10 @@ def test_exhausted_and_short_memory_are_the_answer(tmp_path: Path) -> None:
     warning = "[WARNING] [stage3.py:1:step] 2 pytorch allocator cache flushes since last step. this happens"
     text = reply(discuss(profile_of(flushed, warning, warning)), "why does it run out of memory?").text
     assert "4 flushes" in text
+
+
+def test_a_rank_that_is_reported_to_hold_the_others_up_is_the_answer_on_communication(tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text(DESYNC)
+    text = reply(discuss(Profile(load_run([tmp_path]))), "why does NCCL time out?").text
+    assert text.startswith("By PyTorch's report rank 3 finished collective `#9` and did not join `#10`")
+    assert "Nothing found points to" not in text
