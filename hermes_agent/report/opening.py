@@ -54,18 +54,18 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
             *_open_verdict(ranking),
             *_partial(profile),
         ]
-    marked = steps_marked(profile.run)
+    marked, verdict = steps_marked(profile.run), ranking.steps_verdict or ranking.verdict
     if not profile.traced:
         inside = [*_even(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [
-            *_in_turns(profile),
+            *(_in_turns(profile) if verdict != "healthy" else ()),
             *_overview(profile, marked),
             *([] if marked else [Sentence(UNMARKED)]),
             *_outside_steps(profile),
         ]
     of_output = _of_output(profile)
-    headline = _headline(profile, replace(ranking, verdict=ranking.steps_verdict or ranking.verdict), marked)
+    headline = _headline(profile, replace(ranking, verdict=verdict), marked)
     headline += _other_losses(ranking)
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
@@ -101,8 +101,8 @@ def _in_turns(profile: Profile) -> list[Sentence]:
     if profile.mean_step_ms <= IN_TURNS * own.value:
         return []
     text = (
-        "A step is as long as its slowest rank, and ranks take turns in that: the steps of the slowest on average, "
-        f"rank {rank}, take {{0}}, and throughput follows those."
+        "A step is as long as its slowest rank, and ranks take turns in that: the mean step of the slowest on average, "
+        f"rank {rank}, takes {{0}}."
     )
     return [Sentence(text, (own,))]
 

@@ -228,7 +228,7 @@ def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowe
     turns = profile_of(*ranks)
     (said,) = (each for each in diagnosed(turns).answer if "take turns" in each)
 
-    assert "take 0.60 ms" in said  # 2 x 0.9 + 2 x 0.3 ms over 4 steps, while the slowest of each takes 0.9 ms
+    assert "takes 0.60 ms" in said  # 2 x 0.9 + 2 x 0.3 ms over 4 steps, while the slowest of each takes 0.9 ms
     assert turns.mean_step_ms == pytest.approx(0.9)
     assert measure(turns, "steps_per_s").value == pytest.approx(1e3 / 0.6)
     assert measure(turns, "steps_per_h").value == pytest.approx(3.6e6 / 0.6)
