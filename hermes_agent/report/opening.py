@@ -59,7 +59,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [*_even(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [
-            *(_in_turns(profile) if verdict != "healthy" else ()),
+            *(_in_turns(profile) if verdict == "problem" else ()),
             *_overview(profile, marked),
             *([] if marked else [Sentence(UNMARKED)]),
             *_outside_steps(profile),

@@ -10,6 +10,7 @@ import pytest
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
+from hermes_agent.report.opening import opening
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from tests.recorded_runs import records_of, step_rows, untraced_profile
@@ -226,9 +227,11 @@ def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowe
         ranks.append(rank)
 
     turns = profile_of(*ranks)
-    (said,) = (each for each in diagnosed(turns).answer if "take turns" in each)
+    (said,) = (each for each in opening(turns, replace(ranking(turns), verdict="problem")) if "turns" in each.template)
 
-    assert "takes 0.60 ms" in said  # 2 x 0.9 + 2 x 0.3 ms over 4 steps, while the slowest of each takes 0.9 ms
+    assert [each.value for each in said.facts] == pytest.approx(
+        [0.6]
+    )  # 2 x 0.9 + 2 x 0.3 ms over 4 steps, while the slowest of each takes 0.9 ms
     assert turns.mean_step_ms == pytest.approx(0.9)
     assert measure(turns, "steps_per_s").value == pytest.approx(1e3 / 0.6)
     assert measure(turns, "steps_per_h").value == pytest.approx(3.6e6 / 0.6)
