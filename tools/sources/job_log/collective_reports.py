@@ -22,10 +22,15 @@ CULPRIT = re.compile(
     r"[Cc]ulprit rank (\d{1,7}); Error type: (\w{1,60})(?:, Expected (\w{1,20} \w{1,20}): '(.{1,80}?)' does not match"
     r" found \w{1,20} \w{1,20}: '(.{1,80}?)')?"
 )
-MISSING = re.compile(r"\bmissing ranks: \{([\d, ]{1,4000})\}", re.I)
+MISSING = re.compile(r"\b[Mm]issing ranks: \{([\d, ]{1,4000})\}")
 COUNTS = re.compile(r"[Cc]ommunicator ranks have different (\w{1,40}) operation counts")
 LAUNCHED = re.compile(r"(\d{1,7}) ranks? (?:have|has) launched up to operation (\d{1,15})")
 RAS_RANK = re.compile(r"\s*Rank (\d{1,7}) -- GPU \d{1,4} managed by process \d{1,9} on node (\S{1,80})")
+# One of these is in every line that the patterns above find.
+MARKS = (
+    *("collective", " started", " finished", "ulprit rank", "issing ranks"),
+    *("operation counts", "launched up to", "managed by process"),
+)
 
 
 @dataclass
@@ -40,6 +45,8 @@ class CollectiveReports:
 
     def take(self, line: int, text: str) -> bool:
         """Whether the line belongs to such a report."""
+        if not any(mark in text for mark in MARKS):
+            return False
         return self._of_ras(line, text) or self._of_watchdog(line, text) or self._of_flight_recorder(line, text)
 
     def _of_ras(self, line: int, text: str) -> bool:
