@@ -20,3 +20,17 @@ def host_bound(step_ms: float) -> Profile:
         builder.annotation(f"ProfilerStep#{number}", start, step_us)
         builder.step(number, start, start + step_us)
     return profile_of(builder)
+
+
+def taking_turns() -> list[RankBuilder]:
+    """Two ranks of four steps of 0.9 or 0.3 ms: the slowest of each takes 0.9 ms, each rank 0.6 ms on average."""
+    ranks = []
+    for number in range(2):
+        rank, at = RankBuilder(number, device=None), 0.0
+        for step in range(4):
+            length = 900.0 if step % 2 == number else 300.0
+            rank.operator("work", at, length)
+            rank.step(step, at, at + length)
+            at += length
+        ranks.append(rank)
+    return ranks

@@ -15,6 +15,7 @@ from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import V100, RankBuilder, profile_of, run_of
+from tests.synthetic_runs import taking_turns
 from tests.tools.sources.memory_snapshot.test_snapshots import MIB, block, event, snapshot, written
 from tools.analyzers.registry import all_checks
 from tools.findings import Sentence
@@ -216,17 +217,7 @@ def test_records_that_localise_time_say_how_much_of_it_and_computing_is_no_loss(
 
 
 def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowest_on_average() -> None:
-    ranks = []
-    for number in range(2):
-        rank, at = RankBuilder(number, device=None), 0.0
-        for step in range(4):
-            length = 900.0 if step % 2 == number else 300.0
-            rank.operator("work", at, length)
-            rank.step(step, at, at + length)
-            at += length
-        ranks.append(rank)
-
-    turns = profile_of(*ranks)
+    turns = profile_of(*taking_turns())
     (said,) = (each for each in opening(turns, replace(ranking(turns), verdict="problem")) if "turns" in each.template)
 
     assert [each.value for each in said.facts] == pytest.approx(

@@ -11,9 +11,9 @@ from tools.run.recorded.job_log import JobLog, Restart
 from tools.views.profile import Profile
 
 
-@metric("restarts", "places at which the step number falls", "How often did the job begin again?")
+@metric("restarts", "falls of the step number as after a checkpoint", "How often did the job begin again?")
 def restarts(profile: Profile) -> Measurement:
-    """Places in the output at which the step number falls, as where a job begins again from a checkpoint."""
+    """Falls of the step number, not to the beginning, after which steps are printed as often as before."""
     log = job_log(profile)
     return _of(log, float(len(_known(log))))
 
@@ -38,7 +38,7 @@ def restart_down_s(profile: Profile) -> Measurement:
 
 def _known(log: JobLog) -> tuple[Restart, ...]:
     if not log.restarts:
-        raise UsageError("the step number of the job's output never falls")
+        raise UsageError("the step number of the job's output never falls as after a checkpoint")
     return log.restarts
 
 

@@ -266,7 +266,7 @@ def test_frames_of_libraries_and_of_a_small_part_name_nothing_and_both_possibili
 def test_sampled_stacks_name_the_function_where_the_trace_has_no_frames() -> None:
     fetch = "fetch (/env/site-packages/torch/utils/data/_utils/fetch.py:54)"
     stacks = (
-        ("main (train.py:30)", fetch, "look_up (/work/words.py:10)"),
+        ("main (train.py:30)", fetch, "look_up (/data/words.py:10)"),
         ("main (train.py:30)", "forward (net.py:4)"),
     )
     rows = pd.DataFrame({"rank": 0, "pid": 1, "file": 0, "stack": [0, 1], "thread": "MainThread", "main": True})

@@ -6,6 +6,7 @@ import pytest
 
 from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
+from tests.synthetic_runs import taking_turns
 from tools.errors import UsageError
 from tools.metrics.registry import measure, measurement
 
@@ -41,17 +42,7 @@ def test_it_names_each_familys_time_on_the_path_and_what_it_would_give_back() ->
 
 def test_the_families_add_up_to_the_path_of_the_rank_where_it_ends() -> None:
     """Ranks that take turns in being slow: the slowest rank of each step takes longer than any rank on average."""
-    ranks = []
-    for number in range(2):
-        rank = RankBuilder(number, device=None)
-        at = 0.0
-        for step in range(4):
-            length = 900.0 if step % 2 == number else 300.0
-            rank.operator("work", at, length)
-            rank.step(step, at, at + length)
-            at += length
-        ranks.append(rank)
-    profile = profile_of(*ranks)
+    profile = profile_of(*taking_turns())
     whole = measure(profile, "critical_path_step_ms").value
     families = ("io", "cpu", "computation", "communication", "memory", "idle")
     assert sum(measure(profile, "critical_path_ms", family=each).value for each in families) == pytest.approx(whole)
