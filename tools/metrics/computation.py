@@ -13,7 +13,7 @@ from tools.intervals import IntervalSet, length
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
 from tools.run.events import name_mask
 from tools.views.device.kernels import kernel_table, spec_for
-from tools.views.device.operator_cost import precision_of
+from tools.views.device.operator_cost import of_python_number, precision_of
 from tools.views.device.roofline import group_rows, group_time, math_operators, roofline
 from tools.views.host.elementwise_chains import chains, training_operators
 from tools.views.profile import Profile, memoized
@@ -156,8 +156,9 @@ Rows = NDArray[np.int64]
 def host_group(profile: Profile, rank: int, group: str) -> Rows:
     """Rows of a group's outermost operators on the training threads inside steps, so that their times add up.
 
-    fp64: the first floating operand is 64 bits wide; fallback: convolutions outside the tuned library; reads: values
-    read out of a tensor; elementwise_runs: chains of element-wise operators and of the reductions between them.
+    fp64: the first floating operand is a tensor of 64 bits, not a Python number, which is recorded as one of 64 bits
+    without dimensions and computed in the type of the others; fallback: convolutions outside the tuned library; reads:
+    values read out of a tensor; elementwise_runs: chains of element-wise operators and of the reductions between them.
     """
     view = profile.rank(rank)
     choice("group", group, (*GROUPS, *NAMED_GROUPS))
@@ -169,8 +170,10 @@ def host_group(profile: Profile, rank: int, group: str) -> Rows:
 
 def _fp64(profile: Profile, view: RankProfile) -> Rows:
     recorded = view.events.details.operators
-    wide = name_mask(recorded["types"], lambda types: precision_of(types) == "fp64")
-    return view.outermost(np.intersect1d(recorded["row"].to_numpy()[wide], training_operators(view)))
+    wide = recorded[name_mask(recorded["types"], lambda types: precision_of(types) == "fp64")]
+    alike = wide.groupby(["types", "dims"], observed=True, sort=False, dropna=False)["row"]
+    rows = [group.to_numpy() for (types, dims), group in alike if not of_python_number(str(types), str(dims))]
+    return view.outermost(np.intersect1d(np.concatenate([np.empty(0, np.int64), *rows]), training_operators(view)))
 
 
 def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:

@@ -103,6 +103,7 @@ def loader_place(profile: Profile, rank: int) -> str:
         found = names_covering(view, rows, loader_spans(view))
         library = found["name"].map(lambda name: bool(TRACED_LIBRARY.search(str(name)))).astype(bool)
         own = found[(found["share"] >= PLACE_SHARE) & (found["within"] >= PLACE_SHARE) & ~library]
+        own = own[~own["name"].str.endswith(": <module>")]  # the script around the loop is no place in the loader
         titled = own[~own["name"].str.contains("<", regex=False)]  # not the comprehension in a function
         own = titled if len(titled) else own
         if len(own):

@@ -6,15 +6,17 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-# A frame of Python or of a library, by its file: the frame of the program that called it says more.
+# A frame of Python, of a library or of the monitor, by its file: the frame of the program that called it says more.
 LIBRARY = re.compile(
-    r"\((?:[^()]*(?:(?:site|dist)-packages/|/lib/python\d)|<|(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|"
+    r"\((?:[^()]*(?:(?:site|dist)-packages/|/lib/python\d|hermes_agent/monitor/)|<|"
+    r"(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|"
     r"transformers|lightning|pytorch_lightning|accelerate|deepspeed|megatron|PIL|importlib|jax|flax|encodings)/|"
     r"(?:threading|queue|socket|selectors|runpy|subprocess|contextlib|pickle|copy|json|logging|gzip|zipfile)\.py)"
 )
 # The same of a frame as a trace of torch.profiler names it, "file.py(12): function".
 TRACED_LIBRARY = re.compile(
-    r"(?:site|dist)-packages/|/lib/python\d|^<|^(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|importlib)/"
+    r"(?:site|dist)-packages/|/lib/python\d|hermes_agent/monitor/"
+    r"|^<|^(?:torch\w*|numpy|multiprocessing|concurrent|asyncio|importlib)/"
     r"|^(?:threading|queue|socket|selectors|runpy|contextlib|pickle|copy|json|logging)\.py"
 )
 PYTHON_FILE = re.compile(r"\(.*\.py(?::\d+)?\)\Z")

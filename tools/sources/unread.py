@@ -9,6 +9,7 @@ from pathlib import Path
 from tools.errors import InputError
 from tools.sources.ascend.recognise import STEPS
 from tools.sources.decompress import beginning, unpacked_name
+from tools.sources.job_log.source import NOTHING_STATED
 from tools.sources.nsys.recognise import CALLS, EXPORTED, KERNELS, STRINGS
 from tools.sources.sqlite_file import MAGIC, open_database
 
@@ -80,7 +81,7 @@ def _by_content(path: Path, name: str, start: bytes) -> str:
     if start.lstrip()[:1] in (b"{", b"[") and PROFILE_NAME.match(name):
         return _of_json(start)
     if LOG_NAME.match(name):
-        return "text, but no line with a step and its time, of NCCL, of a watchdog or of a known table"
+        return f"text, but {NOTHING_STATED}"
     if name.endswith((".csv", ".tsv")) and PROFILE_NAME.match(name):
         head = start.decode("utf-8", "replace").partition("\n")[0]
         columns = [cell.strip().strip('"') for cell in head.split(",") if cell.strip()]

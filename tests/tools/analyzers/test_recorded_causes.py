@@ -214,6 +214,17 @@ def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collec
     assert checkpoint(recorded_profile(records_of([collecting])))[0].status == "clean"
 
 
+def test_long_steps_that_wait_for_data_by_turns_of_the_workers_are_no_saves() -> None:
+    """Of three workers one has a batch ready, one half of it, one none: the median wait is no wait of a usual step."""
+    waits = [(0.2, 28.0, 56.0)[step % 3] for step in range(90)]
+    steps = step_rows(0, [5.0 + wait for wait in waits], data_wait_ms=waits)
+    check = checkpoint(recorded_profile(records_of([steps])))[0]
+    assert check.status == "clean"
+    assert check.support[0].facts[0].value == 3
+    (finding,) = checkpoint(recorded_profile(records_of([step_rows(0, [5.0 + wait for wait in waits])])))[0].findings
+    assert finding.cause == "checkpoint_stall"  # the rhythm alone, with nothing recorded that fills it
+
+
 def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_threads_show_slow_storage() -> None:
     walls = {rank: [50.0] * 60 for rank in (0, 1)}
     for save in range(9, 60, 10):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.figures import measure_all, measured, saving
@@ -136,7 +137,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
 def _otherwise_long(profile: Profile, series: RunSeries, stalls: Stalls, rank: int, cost: Fact) -> Check | None:
     """The answer where the long steps cost little, or where something that is recorded makes them long."""
     small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
-    if small or _filled_by_other(series, stalls):
+    if small or _filled_by_other(series, stalls, rank):
         text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=rank), cost))
     if ended_by_limit(profile, rank, stalls):
@@ -237,10 +238,22 @@ def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
     return chosen if chosen.value >= 100.0 * EXPLAINS and (len(known) == len(shares) or not devices) else None
 
 
-def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
-    """Whether the collector or data loader of some rank, over all usual steps, takes half of what the stalls cost."""
-    parts = (series.usual.groupby("rank")[name] for name in OTHER_PARTS if name in series.usual)
-    return any(float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms for own in parts)
+def _filled_by_other(series: RunSeries, stalls: Stalls, rank: int) -> bool:
+    """Whether the collector or data loader takes half of what the stalls cost: of some rank over all usual steps, or
+    of this one in the long steps themselves, beyond what it takes in its other steps."""
+    names = [name for name in OTHER_PARTS if name in series.usual]
+    over_all = (series.usual.groupby("rank")[name] for name in names)
+    if any(float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms for own in over_all):
+        return True
+    table = series.of(rank)
+    lasted_ms = _beyond_others(table, "wall_ms", stalls)
+    return any(_beyond_others(table, name, stalls) >= EXPLAINS * lasted_ms for name in names)
+
+
+def _beyond_others(table: pd.DataFrame, column: str, stalls: Stalls) -> float:
+    """What a rank's long steps take more of a column than its other steps do in the median, summed; ms."""
+    long = table["step"].isin(stalls.steps)
+    return float((table.loc[long, column] - table.loc[~long, column].median()).sum())
 
 
 def _blocked(series: RunSeries, stalls: dict[int, Stalls]) -> bool:
@@ -250,10 +263,7 @@ def _blocked(series: RunSeries, stalls: dict[int, Stalls]) -> bool:
         return False
     for rank, own in stalls.items():
         steps = series.of(rank)
-        long = steps["step"].isin(own.steps)
-        ran_ms = float((steps["thread_cpu_ms"][long] - steps["thread_cpu_ms"][~long].median()).sum())
-        lasted_ms = float((steps["wall_ms"][long] - steps["wall_ms"][~long].median()).sum())
-        if ran_ms > (1.0 - BLOCKED_SHARE) * lasted_ms:
+        if _beyond_others(steps, "thread_cpu_ms", own) > (1.0 - BLOCKED_SHARE) * _beyond_others(steps, "wall_ms", own):
             return False
     return True
 

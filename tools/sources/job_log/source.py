@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Only where the content is out of reach; in a folder the content decides.
 NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")
 
+NOTHING_STATED = "no line with a step and its time, of NCCL, of a watchdog or of a known table"
+
 
 def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "") -> Contribution:
     """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
@@ -41,7 +43,7 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
         notes += [f"{path.name}: {note}" for note in read.notes]
         note = "; ".join(read.notes)
         if read.log is None:
-            sources.append(Source(path, JOB_LOG_FORMAT, (), "excluded", note or "it holds no output of a training"))
+            sources.append(Source(path, JOB_LOG_FORMAT, (), "excluded", note or f"it has {NOTHING_STATED}"))
             continue
         status: SourceStatus = "partial" if read.partial else "complete"
         steps = len(read.log.steps)

@@ -155,6 +155,15 @@ def precision_of(types: str) -> str:
     return next((TYPE_PRECISION[name] for name in type_names(types) if name in TYPE_PRECISION), "")
 
 
+def of_python_number(types: str, dims: str) -> bool:
+    """Whether the first floating operand of 64 bits has no dimensions, as a Python number among tensors is recorded:
+    PyTorch computes such a call in the type of the other operands (its type promotion)."""
+    shapes = parsed_list(dims)
+    return next(
+        (shape == [] for name, shape in zip(type_names(types), shapes, strict=False) if name in TYPE_PRECISION), False
+    )
+
+
 def streaming_bytes(name: str, dims: str, types: str) -> float:
     """Bytes of the tensors read once and of a result as large as the largest; NaN where shapes or types are missing."""
     sizes = _tensor_bytes(dims, types)

@@ -31,6 +31,18 @@ def test_double_operators_of_every_kind_count_and_halve() -> None:
     assert saved_us(finding) == pytest.approx(1500)
 
 
+def test_a_python_number_among_tensors_is_no_double_precision() -> None:
+    """PyTorch records it as an operand of type double without dimensions and computes in the tensors' type."""
+    rank = RankBuilder(device=None)
+    rank.operator("aten::mm", 0, 4000, dims=[[64, 64], [64, 64]], types=["float", "float"])
+    rank.operator("aten::to", 4010, 1500, dims=[[], []], types=["double", "Scalar"])
+    rank.operator("aten::mul", 5520, 1500, dims=[[64], []], types=["long int", "double"])
+    rank.step(0, 0, 10_000)
+    profile = profile_of(rank)
+    assert check(profile, "computation.fp64").status == "clean"
+    assert measure(profile, "host_group_count", group="fp64", rank=0).value == 0
+
+
 def test_convolutions_outside_the_tuned_library_are_told_apart() -> None:
     profile = host_run(("aten::mm", 500, "double"), ("aten::_slow_conv2d_forward", 4000, "double"))
     finding = check(profile, "computation.fp64").findings[0]

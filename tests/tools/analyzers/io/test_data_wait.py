@@ -256,7 +256,8 @@ def test_a_function_or_span_that_fills_the_loader_is_named_with_its_share(
 
 def test_frames_of_libraries_and_of_a_small_part_name_nothing_and_both_possibilities_are_stated() -> None:
     of_torch = collating(EventKind.PYTHON, FETCH, "<built-in method index>")
-    for rank in (of_torch, collating(EventKind.PYTHON, "words.py(9): look_up", share=0.3), loading_rank(1000)):
+    watched = collating(EventKind.PYTHON, "train.py(25): <module>", "hermes_agent/monitor/hooks.py(161): fetch")
+    for rank in (of_torch, watched, collating(EventKind.PYTHON, "words.py(9): look_up", share=0.3), loading_rank(1000)):
         claim = data_finding(rank).claim
         assert not claim.names
         assert "`__getitem__`, the collate function) is not recorded: `py-spy record" in claim.template
