@@ -38,12 +38,16 @@ class Evaluation:
 
 
 def forward_math(view: RankProfile) -> tuple[Rows, Rows]:
-    """Matrix operators in steps outside of backward nodes: with gradients, and without (nor of the optimizer)."""
+    """Matrix operators in steps outside of backward nodes: with gradients, and without (nor of the optimizer).
+
+    Those inside a compilation are left out: a compiler runs the model on tensors without values to learn its operators.
+    """
     recorded = math_operators(view)
     sequence = pd.Series(recorded["sequence"].to_numpy(), index=recorded["row"].to_numpy())
     rows = view.in_steps(np.asarray(recorded["row"], dtype=np.int64))
     rows = view.outermost(rows[view.on_training_thread[rows]])
     rows = rows[enclosing(view.events, rows, np.flatnonzero(view.named("backward_node"))) < 0]
+    rows = rows[enclosing(view.events, rows, np.flatnonzero(view.named("compilation"))) < 0]
     numbered = (sequence.reindex(rows) >= 0).to_numpy()
     without = rows[~numbered]
     return rows[numbered], without[enclosing(view.events, without, np.flatnonzero(view.named("optimizer"))) < 0]

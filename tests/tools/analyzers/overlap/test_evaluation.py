@@ -103,6 +103,19 @@ def test_an_evaluation_is_found_next_to_a_frozen_layer_in_each_step() -> None:
     assert (found.steps, found.gradients, len(found.rows)) == ((4, 9, 14), True, 3 * 4 * LAYERS)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_compiler_that_runs_the_model_to_learn_its_operators_is_no_evaluation(gradients: bool) -> None:
+    def step_of(training: Training, step: int) -> None:
+        training.backward(training.forward())
+        if step in (4, 9, 14):
+            begun_us = training.now_us
+            for _ in range(8):
+                training.forward(gradients=gradients)
+            training.rank.annotation("_compile.compile_inner (dynamo_timed)", begun_us, training.now_us - begun_us)
+
+    assert evaluation(_run(step_of), 0) is None
+
+
 def _accumulating(training: Training, step: int) -> None:
     """The losses of five steps are summed, and one backward pass follows in the last of them."""
     numbers = training.forward()
