@@ -78,8 +78,10 @@ class Confirmation:
         return (*lines, *self.comparison.notes)
 
     def _prediction(self) -> str:
-        if self.predicted is None or self.interval is None:
+        if self.predicted is None:
             return "none was predicted."
+        if self.interval is None:
+            return f"predicted at most {figure(self.predicted, 'x')}."
         low, high = (figure(each, "x") for each in self.interval)
         where = "inside" if self.inside else "outside"
         return f"predicted {figure(self.predicted, 'x')} ({low} to {high}): {where} the 80 % range."

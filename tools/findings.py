@@ -74,6 +74,9 @@ class Saving:
     method: str  # "monitor: time the training thread waited for a core"
     error_ms: float = 0.0  # standard error of the saving, where it rests on few events
     same_samples: bool = False  # of the time for as many samples as a step has now: the step itself may grow
+    resampled_ms: tuple[float, float] | None = None  # the 80 % interval of the saving where few steps may stand for all
+    at_most: bool = False  # the saving is the most that it can be; how much less it is, nothing recorded shows
+    outside_ms: float = 0.0  # of a step that ``step_ms`` does not hold and that stays
     of_series: bool = False  # counted in the unprofiled steps, so no recording without steps limits it
 
 

@@ -261,6 +261,7 @@ class AdviceRecord(Record):
     """One change to make, with what it would bring.
 
     With ``same_samples`` the predicted step is the time for as many samples as a step has now: the step may grow.
+    With ``at_most`` the predicted gain is the most that the change can bring, and there is no interval around it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -276,6 +277,7 @@ class AdviceRecord(Record):
     predicted_step_ms: float | None
     predicted_speedup: float | None
     interval: tuple[float, float] | None
+    at_most: bool = False
     same_samples: bool = False
     text: str = ""
     setting: str | None = None

@@ -293,7 +293,8 @@ class _Composer:
             verify=optimization.verify,
             predicted_step_ms=predicted[0].value if predicted else None,
             predicted_speedup=predicted[1].value if predicted else None,
-            interval=(predicted[2].value, predicted[3].value) if predicted else None,
+            interval=(predicted[2].value, predicted[3].value) if len(predicted) > 2 else None,
+            at_most=bool(predicted) and ranked.alone is not None and ranked.alone.at_most,
             same_samples=ranked.finding.saving is not None and ranked.finding.saving.same_samples,
             text=" ".join(map(self._render, sentences)),
             setting=setting.setting if setting is not None and setting.setting else None,
@@ -310,6 +311,11 @@ class _Composer:
         whole = "step" if steps_marked(self.profile.run) else "whole recording"
         if ranked.finding.saving is not None and ranked.finding.saving.same_samples:
             whole = "time for as many samples as a step has now"
+        if ranked.alone.at_most:
+            return Sentence(
+                f"Fixing this would at best cut the {whole} to {{0}}, {{1}} faster; how much less, is not known.",
+                predicted,
+            )
         alone = "" if len(ranked.alone.steps) != 1 else "; one step was recorded, so its variation is not known"
         return Sentence(
             f"Fixing this would cut the {whole} to {{0}}, {{1}} faster (range {{2}} to {{3}}){alone}.", predicted
@@ -318,7 +324,8 @@ class _Composer:
     def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
         if ranked.alone is None or ranked.alone.withheld:
             return ()
-        bounds = (self._of("predicted_speedup", ranked, bound=bound) for bound in ("low", "high"))
+        sides = () if ranked.alone.at_most else ("low", "high")
+        bounds = (self._of("predicted_speedup", ranked, bound=bound) for bound in sides)
         return (self._of("predicted_step_ms", ranked), self._of("predicted_speedup", ranked), *bounds)
 
     def _check(self, check: Check) -> record.CheckRecord:

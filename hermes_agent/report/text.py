@@ -241,13 +241,15 @@ class _Page:
             return []
         item = own[0]
         gain = ""
-        if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval:
-            low, high = item.interval
-            faster = f"{item.predicted_speedup:.2f}x faster ({speedup_range(low, high)})"
+        known = item.interval or item.at_most
+        if item.predicted_step_ms is not None and item.predicted_speedup is not None and known:
+            spread = f" ({speedup_range(*item.interval)})" if item.interval else ""
+            faster = f"{item.predicted_speedup:.2f}x faster{spread}"
             alone = ", with this alone" if cause.shared_with else ""  # its saving above leaves out what others save too
+            least, most = ("at least ", "at most ") if item.at_most else ("", "")
             whole = "step" if self._marked else "time of the recording"
             whole = "time for as many samples" if item.same_samples else whole
-            gain = f" Predicted {whole}{alone}: {written(item.predicted_step_ms, 'ms')}, {faster}."
+            gain = f" Predicted {whole}{alone}: {least}{written(item.predicted_step_ms, 'ms')}, {most}{faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
         return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]
 

@@ -216,18 +216,22 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
         return predict(profile, finding.change)
     if finding.saving is None:
         return None
-    step_ms, saving = finding.saving.step_ms, finding.saving
-    floor_ms, far = FLOOR_SHARE * step_ms, reach(profile, "figure")
+    saving, far = finding.saving, reach(profile, "figure")
+    step_ms, recorded_ms = saving.step_ms + saving.outside_ms, saving.step_ms
+    floor_ms = FLOOR_SHARE * step_ms
     most_ms = saving.saved_ms + far.hopeful * (saving.most_ms - saving.saved_ms)
     least_ms = saving.saved_ms - far.cautious * (saving.saved_ms - saving.least_ms)
+    if saving.resampled_ms is not None:
+        least_ms, most_ms = min(least_ms, saving.resampled_ms[0]), max(most_ms, saving.resampled_ms[1])
     return Prediction(
         step_ms_before=step_ms,
         step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
         low_ms=max(step_ms - most_ms - saving.error_ms, floor_ms),
         high_ms=max(step_ms - least_ms, floor_ms) + saving.error_ms,
         steps=finding.steps,
-        recorded_ms=step_ms,
+        recorded_ms=recorded_ms,
         error_ms=saving.error_ms,
+        at_most=saving.at_most,
     )
 
 

@@ -68,7 +68,8 @@ def predicted_step_ms(
     """Mean step time with only this cause gone, unprofiled where records hold it; the bound low is the shorter time."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     speedup = _speedup(ranked, SHORTER.get(bound, bound))
-    return _measured(profile, ranked, ranked.step_ms / speedup)
+    saving = ranked.finding.saving
+    return _measured(profile, ranked, (ranked.step_ms + (saving.outside_ms if saving else 0.0)) / speedup)
 
 
 @metric(
@@ -151,6 +152,8 @@ def _speedup(ranked: RankedCause, bound: str) -> float:
 def _bounded(prediction: Prediction, name: str, bound: str) -> float:
     if prediction.withheld:
         raise UsageError(f"there is no prediction for {name}: {prediction.withheld}")
+    if prediction.at_most and bound != "expected":
+        raise UsageError(f"the gain without {name} is known as the most that it can be, without an interval")
     ends = {"expected": prediction.speedup, "low": prediction.speedup_low, "high": prediction.speedup_high}
     return ends[choice("bound", bound, ends)]
 

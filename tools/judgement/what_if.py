@@ -17,6 +17,7 @@ from tools.whatif.asked_changes import AskedChange, asked_changes
 from tools.whatif.change import Change
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict
 
+AT_MOST = "The predicted step is the least that it can be; how much longer it is, nothing recorded shows."
 TOGETHER = (
     "What a replay and a formula save together is not replayed: each is taken to save its share of what the other "
     "leaves, and the range goes from full overlap to none."
@@ -74,6 +75,8 @@ def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
         return WhatIf(texts, base, None, rests_on, (unsure,), tuple(notes))
     if len(parts) > 1:
         notes.append(TOGETHER)
+    if any(part.at_most for part in parts):
+        notes.append(AT_MOST)
     same = any(each.same_samples for each in made)
     return WhatIf(texts, base, _combined(parts, base.step_ms), rests_on, (), tuple(notes), same, change)
 

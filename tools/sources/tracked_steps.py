@@ -54,7 +54,7 @@ class TrackedSteps:
         clock = number(str(values.get(CLOCK)))
         stamp = None if clock is None else Stamp(clock, CLOCK_S, dated=True, zoned=True)
         if stamp is not None or found.wall_ms is not None:
-            found = replace(found, epoch=None, tokens_per_s=tokens, mean=OF_INTERVAL in values)
+            found = replace(found, epoch=None, tokens_per_s=tokens, of="mean" if OF_INTERVAL in values else found.of)
             rows.add(found, record, stamp)
 
     def series(self) -> tuple[Series | None, list[str]]:

@@ -64,6 +64,7 @@ class Prediction:
     steps: tuple[int, ...]
     recorded_ms: float
     error_ms: float
+    at_most: bool = False  # the gain is the most that it can be: there is no interval around it
 
     @property
     def saving_ms(self) -> float:

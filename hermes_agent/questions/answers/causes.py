@@ -418,6 +418,8 @@ def _interval(discussion: Discussion, cause: CauseRecord) -> str:
     of_cause = impact.arguments
     low, high = (discussion.measured("predicted_speedup", **of_cause, bound=bound) for bound in ("low", "high"))
     if low is None or high is None:
+        if (most := discussion.measured("predicted_speedup", **of_cause)) is not None:
+            return discussion.say("Without it a step is at most {0} as fast; how much less is not known.", most)
         return "What its removal brings is not predicted."
     return discussion.say("Without it a step is expected to be between {0} and {1} as fast.", low, high)
 

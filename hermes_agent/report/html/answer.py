@@ -96,12 +96,11 @@ def gains(diagnosis: Diagnosis) -> tuple[tuple[str, ...], ...]:
     rows = []
     for item in diagnosis.advice:
         gain = ("not predicted", "", "")
-        if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval is not None:
-            low, high = item.interval
+        if item.predicted_step_ms is not None and item.predicted_speedup is not None:
             gain = (
                 written(item.predicted_step_ms, "ms") + (" for as many samples" if item.same_samples else ""),
                 f"{item.predicted_speedup:.2f}x",
-                speedup_range(low, high),
+                speedup_range(*item.interval) if item.interval else "at most",
             )
         rows.append((item.optimization, cause_title(item.for_, item.mechanism), EFFORTS[item.effort], *gain))
     return tuple(rows)

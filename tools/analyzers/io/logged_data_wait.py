@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pandas as pd
+
 from tools.analyzers.support.answers import clean, confidence, say, worst_of
 from tools.analyzers.support.figures import BEHIND_DEVICE, measured, saving
-from tools.findings import Check, Fact, Finding, Sentence
-from tools.metrics.recorded.logged_data_wait import waiting_rows
+from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.metrics.recorded.logged_data_wait import resampled_shares, waiting_rows
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
 SURE = 0.65  # that the loop waits is measured; whether for reading or for processing is not
 LEAST_LINES, LEAST_STEPS = 3, 10  # that fewer show may be the start of the workers alone
 CAUTIOUS = 0.5  # of the wait, where no line shows a step without it
-METHOD = "the wait for data that the step lines state"
-METHOD_SPARED = "steps that hardly wait, by the same lines, for the least; the whole wait for the most"
+METHOD = "the wait for data that the step lines state, the most that a step can lose to it"
+METHOD_SPARED = "the wait for data that the step lines state; the range by resampling them"
+OUTSIDE = "By the time stamps of its lines a step takes {0} more than the job's timer states; that time stays."
 OPEN = "Whether batches are slow to read or slow to make is not in these lines."
 ASYNCHRONOUS = (
     "The device works on what was launched before: as far as it computes during the wait, the step loses nothing to it."
@@ -49,14 +54,15 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     if spared is not None and amount.value > 0:
         least = min(max((step.value - spared.value) / amount.value, 0.0), 1.0)
     rows = waiting_rows(profile, worst)
+    outside = measured(profile, "logged_outside_ms", rank=worst)
     enough = len(rows) >= LEAST_LINES and int(rows["span"].sum()) >= LEAST_STEPS
     return Finding(
         cause="slow_data_processing",
         mechanism=None,
-        claim=_claim(amount, step, share, others),
+        claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others)),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
-        saving=saving(profile, amount.value, least, 1.0, METHOD_SPARED if shorter else METHOD),
+        saving=_saving(profile, amount, least, spared is not None, bool(others), outside, rows),
         details=_spared(spared, shorter),
         against=(say(OPEN), *(() if shorter else (say(ASYNCHRONOUS),))),
         hints={"seen_as": "waiting for data"},
@@ -65,14 +71,32 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     )
 
 
+def _saving(
+    profile: Profile, amount: Fact, least: float, spared: bool, hidden: bool, outside: Fact | None, rows: pd.DataFrame
+) -> Saving:
+    """What a step loses to the wait: with an interval where lines show steps without it or a wait that may be
+    ``hidden`` in others, else the most that it is."""
+    method = METHOD_SPARED if spared else METHOD
+    found = replace(
+        saving(profile, amount.value, least, 1.0, method),
+        at_most=not spared and not hidden,
+        outside_ms=0.0 if outside is None else outside.value,
+    )
+    if found.at_most:
+        return found
+    shares = resampled_shares(rows)
+    return replace(found, resampled_ms=(shares[0] * found.step_ms, shares[1] * found.step_ms))
+
+
 def _claim(amount: Fact, step: Fact, share: Fact, others: tuple[Sentence, ...]) -> Sentence:
     """The wait, and the step that is long without one."""
     text = "Waiting for data takes {0} of each {1} step ({2}), by the job's own timer; why is not in its lines."
-    if not others:
-        return say(text, amount, step, share)
-    (other,) = others
-    further = other.template.replace("{1}", "{4}").replace("{0}", "{3}")
-    return say(f"{text} {further}", amount, step, share, *other.facts)
+    facts = [amount, step, share]
+    for other in others:
+        places = (f"{{{len(facts) + place}}}" for place in range(len(other.facts)))
+        text += f" {other.template.format(*places)}"
+        facts += other.facts
+    return say(text, *facts)
 
 
 def _spared(spared: Fact | None, shorter: bool) -> tuple[Sentence, ...]:
@@ -86,4 +110,10 @@ def _long_without(profile: Profile, rank: int) -> tuple[Sentence, ...]:
     if wall is None:
         return ()
     wait = measure(profile, "logged_long_rest_ms", rank=rank, what="data_wait")
-    return (say(f"At step {wall.steps[0]} a step takes {{0}}, {{1}} of it wait for data. {ELSEWHERE}", wall, wait),)
+    return (
+        say(
+            f"The line of step {wall.steps[0]} states {{0}} per step, {{1}} of it wait for data. {ELSEWHERE}",
+            wall,
+            wait,
+        ),
+    )

@@ -124,13 +124,18 @@ def _not_finite(profile: Profile) -> list[Sentence]:
 
 
 ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."
+ONE_SUM = (
+    "The timers of forward, backward and step in line %d add up to {0}: a step takes at least as long. How steady the "
+    "steps are is not known."
+)
 
 
 def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of a step that a single line states, which is no series."""
     if profile.traced or profile.series is not None or len(log.steps) != 1:
         return []
-    return [say(ONE_LINE % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
+    text = ONE_SUM if log.step_time == "sum" else ONE_LINE
+    return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 
 
 MEMORY = (

@@ -61,6 +61,8 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     else:
         said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
     said += _start(profile, series)
+    if series.origin == "job_log" and profile.run.job_log is not None and profile.run.job_log.step_time == "sum":
+        said.append(say(SUMS))
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):
@@ -75,12 +77,21 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
 LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes twice as long is worth a sentence
 
 
+SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
+
+
 def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
-    """The first line of a job's output where it is long and left out as start-up."""
+    """The first line of a job's output where it is long and left out as start-up, with what it waits for data and what
+    the lines take with it."""
     excess = measured(profile, "first_step_excess_pct")
     if excess is None or excess.value < LONG_START_PCT or set(excess.steps) & set(series.usual["step"]):
         return []
-    return [say("The first line states {0} per step and is left out as start-up.", measure(profile, "first_step_ms"))]
+    first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
+    whole = measure(profile, "logged_mean_ms")
+    text = "The first line states {0} per step and is left out as start-up; over all lines the mean is {1}."
+    if waited is None:
+        return [say(text, first, whole)]
+    return [say(text.replace("per step and", "per step, {2} of it wait for data, and"), first, whole, waited)]
 
 
 def _stretch(level: Level) -> str:

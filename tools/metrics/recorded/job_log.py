@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -139,6 +140,29 @@ def first_step_ms(profile: Profile) -> Measurement:
     if first.empty:
         raise UsageError("the job's output holds no times of steps")
     return of_lines(log, float(first["wall_ms"].iloc[0]), first, "the first step line", (int(first["step"].iloc[0]),))
+
+
+@metric("ms", "wait for data of the first printed step", "How long does the first step of the output wait for data?")
+def first_step_data_wait_ms(profile: Profile) -> Measurement:
+    """What the first step line states of its wait for data."""
+    first = first_step_ms(profile)
+    rows = first.rows()
+    waited = float(rows["data_wait_ms"].iloc[0])
+    if math.isnan(waited):
+        raise UsageError("the first step line does not state its wait for data")
+    return replace(first, value=waited)
+
+
+@metric("ms", "mean printed step time with the start", "How long is a step on average, the start included?")
+def logged_mean_ms(profile: Profile) -> Measurement:
+    """Mean over all step lines of the rank of the first one, each for the steps that it stands for."""
+    log = job_log(profile)
+    own = log.steps[log.steps["wall_ms"].notna()]
+    if own.empty:
+        raise UsageError("the job's output holds no times of steps")
+    own = own[own["rank"] == own["rank"].iloc[0]]
+    value = float(np.average(own["wall_ms"], weights=own["span"]))
+    return of_lines(log, value, own, "step lines", tuple(map(int, own["step"])))
 
 
 @metric("ms", "{statistic} printed step time", "How long is a step by the job's output?")

@@ -13,6 +13,9 @@ from tools.views.profile import Profile
 
 SPARED = 0.1  # of a line's time at most is wait: what a step takes without one
 LONG_REST = 3.0  # times the median of what is not waiting
+STAMPED_S = 2.0  # between two stamps of whole seconds
+RESAMPLES, MOST_BLOCKS = 2000, 200
+COVERED = 0.8  # as of all intervals of predictions
 
 
 def waiting_rows(profile: Profile, rank: int) -> pd.DataFrame:
@@ -44,12 +47,57 @@ def logged_data_wait_pct(profile: Profile, rank: int) -> Measurement:
 
 @metric("ms", "step with hardly any wait for data", "How long is a step that does not wait for data?")
 def logged_spared_step_ms(profile: Profile, rank: int) -> Measurement:
-    """Mean of the lines of which at most a tenth is wait for data; UsageError where there are none."""
+    """Mean of the lines of which at most a tenth is wait for data, but for those with a long rest, which may be a wait
+    for another rank's data; UsageError where there are none."""
     rows = waiting_rows(profile, rank)
-    rows = rows[rows["data_wait_ms"] <= SPARED * rows["wall_ms"]]
+    usual = rows["rest_ms"] <= LONG_REST * rows["rest_ms"].median()
+    rows = rows[usual & (rows["data_wait_ms"] <= SPARED * rows["wall_ms"])]
     if rows.empty:
         raise UsageError("every line states a wait for data of more than a tenth of its step")
     return _of(profile, float(np.average(rows["wall_ms"], weights=rows["span"])), rows)
+
+
+@metric("ms", "time of a step outside of the job's own timer", "How much of a step does the job's timer leave out?")
+def logged_outside_ms(profile: Profile, rank: int) -> Measurement:
+    """Median over neighbouring lines of the time between their stamps, per step, less what the later line states.
+
+    UsageError where the lines are no means since the line before, state no date, or where the whole of it is no more
+    than ``STAMPED_S`` or ``SPARED`` of what a step takes without its wait: stamps may count whole seconds.
+    """
+    rows, log = waiting_rows(profile, rank), job_log(profile)
+    between = rows["step"].diff()
+    stamped = ((between == rows["span"]) & rows["written_ns"].diff().notna()).to_numpy(dtype=bool)
+    if log.step_time != "mean" or not stamped.any():
+        raise UsageError("the time between step lines is not known next to what they state")
+    passed_ms = rows["written_ns"].diff() / 1e6
+    outside = (passed_ms / rows["span"] - rows["wall_ms"])[stamped]
+    value, steps = float(outside.median()), int(rows["span"][stamped].sum())
+    if value * steps <= 1e3 * STAMPED_S or value <= SPARED * float(rows["rest_ms"].mean()):
+        raise UsageError("the job's timer leaves out no more of a step than time stamps can show")
+    return _of(profile, value, rows[stamped])
+
+
+def resampled_shares(rows: pd.DataFrame) -> tuple[float, float]:
+    """The least and the most share of the time that such lines spend waiting: the middle 80 % of resamples of them
+    (percentile bootstrap, Efron and Tibshirani 1993, chapter 13), neighbouring lines together where there are many.
+
+    For the most what a line has over ``LONG_REST`` times the median rest counts as a wait for another rank's data.
+    """
+    usual = float(rows["rest_ms"].median())
+    long = rows["rest_ms"].where(rows["rest_ms"] > LONG_REST * usual, usual) - usual
+    spans = rows["span"].to_numpy(dtype=np.float64)
+    begins = np.unique(np.linspace(0, len(rows), min(len(rows), MOST_BLOCKS), endpoint=False).astype(np.int64))
+    walls, least, most = (
+        np.add.reduceat(np.asarray(column, dtype=np.float64) * spans, begins)
+        for column in (rows["wall_ms"], rows["data_wait_ms"], rows["data_wait_ms"] + long)
+    )
+    drawn = np.random.default_rng(0).integers(0, len(begins), (RESAMPLES, len(begins)))  # the same for the same lines
+    whole = walls[drawn].sum(axis=1)
+    low, high = (1.0 - COVERED) / 2.0, (1.0 + COVERED) / 2.0
+    return (
+        float(np.quantile(least[drawn].sum(axis=1) / whole, low)),
+        float(np.quantile(most[drawn].sum(axis=1) / whole, high)),
+    )
 
 
 @metric("ms", "{what} of the step with the longest rest", "How long is the step that is long without waiting for data?")

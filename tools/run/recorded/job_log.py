@@ -33,10 +33,24 @@ ACTION_COLUMNS = {
     **{"table": "str", "action": "str", "calls": "float64", "total_ms": "float64", "mean_ms": "float64"},
     "share_pct": "float64",
 }
-# How the time of a step line came about: of this very step, the mean over the steps since the line before it, the
-# smoothed rate of a progress bar, a running mean over more steps than those since the line before, or the difference of
-# the time stamps of two lines.
-StepTime = Literal["step", "mean", "smoothed", "running", "stamps"]
+# What the time of a step line is of:
+# "step"      this very step
+# "unstated"  this step or several: the program is not known, and its line does not state it
+# "sum"       timers of parts of this step, added up here: a step takes at least as long
+# "mean"      the mean over the steps since the line that the program printed before it
+# "window"    a mean over some of the last steps; the line does not state over how many
+# "epoch"     the mean over all steps of the epoch that the line ends
+# "block"     the time since the line before it, divided here by the steps between
+# "unwound"   a running mean, from which the mean of the steps between two lines is computed here
+# "bar"       the time between two updates of a progress bar, divided here by the steps between
+# "smoothed"  the rate that a progress bar shows, smoothed over its last updates
+# "running"   a running mean over more steps than those since the line before, which cannot be taken apart
+# "stamps"    the difference of the time stamps of two lines, divided here by the steps between
+StepTime = Literal[
+    "step", "unstated", "sum", "mean", "window", "epoch", "block", "unwound", "bar", "smoothed", "running", "stamps"
+]
+SINGLE: tuple[StepTime, ...] = ("step", "unstated", "sum")  # a line is of one step as far as is known
+MEANS: tuple[StepTime, ...] = ("mean", "window", "epoch", "block", "unwound", "bar")  # over the ``span`` of their row
 WarningKind = Literal[
     "allocator_flush",
     "fp16_overflow",
@@ -318,14 +332,10 @@ def _as_other(log: JobLog) -> tuple[OtherSteps, ...]:
 def _worth(log: JobLog) -> int:
     """The place of the log's step times among the kinds of them, the best first: the time of every step, means over
     all steps, one step of several, differences of time stamps, which hold other work too, and a smoothed rate."""
-    if log.span == 1 and log.step_time in ("step", "mean"):
+    if log.span == 1 and log.step_time in (*SINGLE, *MEANS):
         return 0
-    match log.step_time:
-        case "step":
-            return 2
-        case "mean":
-            return 1
-        case "stamps":
-            return 3
-        case "smoothed" | "running":
-            return 4
+    if log.step_time in MEANS:
+        return 1
+    if log.step_time in SINGLE:
+        return 2
+    return 3 if log.step_time == "stamps" else 4

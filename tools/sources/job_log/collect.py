@@ -161,7 +161,7 @@ class Collector:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
         stream, phases = self._stream(line), [timer.max_ms for timer in timers if timer.name in PHASES]
         if not self._numbered and len(phases) == len(PHASES):
-            self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None), "")
+            self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None, of="sum"), "")
         elif self._numbered and ENGINE in stream.steps:
             return
         self._timed(stream, timers)

@@ -97,7 +97,7 @@ def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
         return None
     epoch = _whole_of(low.get("epoch"))
     figures = {name: figure for name, value in low.items() if (figure := _number_of(value)) is not None and figure > 0}
-    line = _with_rate(StepLine(grammar, step, epoch=epoch), figures)
+    line = _with_rate(StepLine(grammar, step, of="unstated", epoch=epoch), figures)
     times = [(unit, figure) for name, figure in figures.items() if (unit := _unit_of(name)) is not None]
     if stated := next((each for each in times if each[0]), None):
         return replace(line, wall_ms=in_ms(str(stated[1]), stated[0]), derived=False)
@@ -218,7 +218,8 @@ def generic_line(text: str) -> StepLine | None:
     if found is None or OTHER_WORK.search(text):
         return None
     epoch = EPOCH.search(text)
-    line = _rated(StepLine("step lines", int(found[1]), epoch=int(epoch[1]) if epoch else None), text)
+    line = StepLine("step lines", int(found[1]), of="unstated", epoch=int(epoch[1]) if epoch else None)
+    line = _rated(line, text)
     timed = _timed(line, text)
     return timed if timed.wall_ms == line.wall_ms else replace(timed, derived=False)
 

@@ -78,6 +78,7 @@ def _figures(groups: dict[str, bytes | None]) -> StepLine:
         GRAMMAR,
         UNNUMBERED if step is None else step,
         wall_ms,
+        of="unstated",
         bare_time=number(stated.get("time", "")),
         samples=number(stated.get("samples", "")),
         tokens_per_s=1e3 * tokens / wall_ms if tokens is not None and wall_ms else None,

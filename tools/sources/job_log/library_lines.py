@@ -38,7 +38,7 @@ def parts(text: str) -> StepLine | None:
         library,
         int(epoch[2] if epoch else counted),
         in_ms(time[1], "s"),
-        mean=True,
+        of="mean",
         epoch=int(epoch[1]) if epoch else _epoch(text),
         data_wait_ms=_seconds(data[1]) if data else None,
         average=AVERAGES.get(library, ""),
@@ -75,7 +75,7 @@ def paddle(text: str) -> StepLine | None:
         "PaddleClas" if OF_EPOCH.search(text) else "PaddlePaddle",
         at,
         None if first_of_interval else in_ms(cost[2], "s"),
-        mean=True,
+        of="mean",
         epoch=int(epoch[1]) if epoch else None,
         data_wait_ms=None if first_of_interval or reader is None else _seconds(reader[1]),
         samples=number(samples[1]) if samples and not first_of_interval else None,
@@ -117,7 +117,7 @@ def mindspore(text: str) -> StepLine | None:
     if whole is None or step is None or round(whole / step) < 1:
         return None
     data = number(found[4]) if found[4] else None
-    return StepLine("MindSpore epochs", UNNUMBERED, step, mean=True, steps=round(whole / step), data_wait_ms=data)
+    return StepLine("MindSpore epochs", UNNUMBERED, step, of="epoch", steps=round(whole / step), data_wait_ms=data)
 
 
 NIFTYNET = re.compile(rf"\b(?:Training|training) iter (\d{{1,15}}), .{{0,400}}\(({NUMBER})s\)\s*\Z")
@@ -137,9 +137,9 @@ def mmf(text: str) -> StepLine | None:
     """Pythia: ``iter: 200 train_loss: 3.2 ... time(s): 268.5 s``, the time of all iterations since the line before; its
     successor MMF prints ``num_updates: 200, ... ups: 0.45``, updates per second since then."""
     if found := PYTHIA.search(text):
-        return StepLine("Pythia", int(found[1]), in_ms(found[2], "s"), mean=True, of_all=True)
+        return StepLine("Pythia", int(found[1]), in_ms(found[2], "s"), of="block", of_all=True)
     if (found := MMF.search(text)) and (speed := number(found[2])):
-        return StepLine("MMF", int(found[1]), 1e3 / speed if speed > 0 else None, mean=True)
+        return StepLine("MMF", int(found[1]), 1e3 / speed if speed > 0 else None, of="mean")
     return generic_line(text)
 
 
@@ -157,9 +157,9 @@ def tensorflow(text: str) -> StepLine | None:
         if count <= 0 or whole is None:
             return None
         rate = number(found[2])
-        return StepLine("TensorFlow models", int(found[4]), whole / count, mean=True, samples_per_s=rate)
+        return StepLine("TensorFlow models", int(found[4]), whole / count, of="block", samples_per_s=rate)
     if found := ESTIMATOR.search(text):
-        return StepLine("TensorFlow Estimator", int(found[1]), in_ms(found[2], "s"), mean=True, of_all=True)
+        return StepLine("TensorFlow Estimator", int(found[1]), in_ms(found[2], "s"), of="block", of_all=True)
     return generic_line(text)
 
 
@@ -174,7 +174,7 @@ def mxnet(text: str) -> StepLine | None:
     found = MXNET.search(text)
     if found is None:
         return generic_line(text)
-    return StepLine("MXNet", int(found[2]), mean=True, epoch=int(found[1]), samples_per_s=number(found[3]))
+    return StepLine("MXNet", int(found[2]), of="mean", epoch=int(found[1]), samples_per_s=number(found[3]))
 
 
 KERAS = re.compile(
@@ -188,7 +188,7 @@ def keras(text: str) -> StepLine | None:
     """Keras: ``12/100 [==>...] - ETA: 30s 350ms/step - loss: ...``, ``100/100 ━━━━ 35s 350ms/step``: the mean since the
     epoch began. The line that ends an epoch stands for all its steps."""
     if found := KERAS_EPOCH.search(text):
-        return StepLine("Keras epochs", UNNUMBERED, in_ms(found[2], found[3]), mean=True, steps=int(found[1]))
+        return StepLine("Keras epochs", UNNUMBERED, in_ms(found[2], found[3]), of="epoch", steps=int(found[1]))
     found = KERAS.search(text)
     if found is None:
         return generic_line(text)
@@ -196,9 +196,9 @@ def keras(text: str) -> StepLine | None:
     if "/sample" in found[0]:
         return None
     if done == whole:
-        return StepLine("Keras epochs", UNNUMBERED, ms, mean=True, steps=whole)
+        return StepLine("Keras epochs", UNNUMBERED, ms, of="epoch", steps=whole)
     rounding_ms = in_ms("0.5", found[5]) or 0.5
-    return StepLine("Keras", done, ms, mean=True, average="epoch", rounding_ms=rounding_ms)
+    return StepLine("Keras", done, ms, of="mean", average="epoch", rounding_ms=rounding_ms)
 
 
 PIPELINE = re.compile(
@@ -213,7 +213,7 @@ def deepspeed_pipeline(text: str) -> StepLine | None:
     if found is None:
         return generic_line(text)
     rate = number(found[3]) if found[3] else None
-    return StepLine("DeepSpeed pipeline", int(found[1]), in_ms(found[2], "s"), mean=True, samples_per_s=rate)
+    return StepLine("DeepSpeed pipeline", int(found[1]), in_ms(found[2], "s"), of="mean", samples_per_s=rate)
 
 
 def _epoch(text: str) -> int | None:

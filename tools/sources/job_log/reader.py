@@ -13,7 +13,9 @@ from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import (
     ACTION_COLUMNS,
     COMM_TEST_COLUMNS,
+    MEANS,
     RATE_COLUMNS,
+    SINGLE,
     STEP_COLUMNS,
     TIMER_COLUMNS,
     JobLog,
@@ -30,7 +32,7 @@ from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
 from tools.sources.options import GIB, Limits
 
 LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
-CLOSEST_FIRST: tuple[StepTime, ...] = ("step", "mean", "smoothed", "running", "stamps")
+CLOSEST_FIRST: tuple[StepTime, ...] = (*SINGLE, *MEANS, "smoothed", "running", "stamps")
 STEADY_SHARE = 0.5  # of the steps of the unnamed stream: ranks that are named with fewer are not what trains
 
 

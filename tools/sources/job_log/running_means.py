@@ -23,7 +23,8 @@ LEAST_COMPARED = 3
 def apart(
     start: pd.DataFrame, stamps: Sequence[Stamp | None], average: Average, rounding_ms: float
 ) -> tuple[pd.DataFrame, StepTime]:
-    """The rows with the mean over the steps since the row before, and "mean"; or as they are, and "running".
+    """The rows with the mean over the steps since the row before, and "unwound"; or as they are, and "window" or
+    "running".
 
     n m - n' m' is the time of the steps between two lines of which one states the mean m over n steps, the other m'
     over n' since the same start. Where the library does not say that its means are since the start, the time stamps
@@ -34,11 +35,11 @@ def apart(
     known = average == "epoch" or _by_stamps(start, stamps)
     if not known:
         gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
-        return start, "mean" if average == "job" or gap >= LEAST_WINDOW else "running"
+        return start, "window" if average == "job" or gap >= LEAST_WINDOW else "running"
     taken = _taken(start, rounding_ms)
     if average == "job":  # its data times are of the last steps alone
         taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
-    return (taken, "mean") if len(taken) > 1 else (start, "running")
+    return (taken, "unwound") if len(taken) > 1 else (start, "running")
 
 
 def _taken(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import STEP_COLUMNS, Restart, StepTime
+from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.prefixes import Stamp, after
 from tools.sources.job_log.running_means import apart
@@ -53,7 +53,7 @@ class StepRows:
     """The lines of one grammar in one stream, in the order of the log."""
 
     grammar: str
-    mean: bool = False
+    of: StepTime = "step"  # what a time is of, by the last line
     of_all: bool = False  # a time is of all steps since the line before
     average: Average = ""
     rounding_ms: float = 0.0
@@ -87,7 +87,7 @@ class StepRows:
         for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
             column.append(MISSING if value is None else value)
         self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
-        self.mean |= line.mean
+        self.of = line.of
         self.of_all |= line.of_all
         self.average, self.rounding_ms = line.average, max(self.rounding_ms, line.rounding_ms)
         self.derived |= line.derived
@@ -106,13 +106,11 @@ class StepRows:
         notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
         notes += [DERIVED] if self.derived else []
         start, stamps = self._longest_start(table, notes)
-        times = _own_times(start, notes, least)
-        kind: StepTime = "mean" if self.mean else "step"
-        if times is None:
-            times, kind = _stamp_times(start, stamps), "stamps"
-        if times is None:
+        found = self._times(start, stamps, notes, least)
+        if found is None:
             return None
-        start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.mean))
+        times, kind = found
+        start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
         start = start.assign(wall_ms=per_step)
         if self.average:
@@ -123,6 +121,17 @@ class StepRows:
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
         return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table))
+
+    def _times(
+        self, start: pd.DataFrame, stamps: list[Stamp | None], notes: list[str], least: int
+    ) -> tuple[NDArray[np.float64], StepTime] | None:
+        """The times of the lines in ms, and what they are of; None where nothing states them."""
+        if (passed := _differences(start, notes, least)) is not None:
+            return passed, "block"
+        if (times := _own_times(start, notes, least)) is not None:
+            return times, self.of
+        stamped = _stamp_times(start, stamps)
+        return None if stamped is None else (stamped, "stamps")
 
     def rates(self) -> tuple[pd.DataFrame, str] | None:
         """The throughput by step of the longest start (``RATE_COLUMNS`` without rank and file) and its unit; None
@@ -221,15 +230,22 @@ def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:
     return spans
 
 
+def _differences(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[np.float64] | None:
+    """The time of a step in ms by lines that state the time since the start; None where they state another one."""
+    walls = table["wall_ms"].to_numpy()
+    stated = np.isfinite(walls)
+    clock = stated.sum() >= least and (table["running"].to_numpy()[stated] > 0).all() and _runs(walls[stated])
+    if not clock:
+        return None
+    notes.append("the lines state the time since the start: differences are used")
+    passed = np.diff(walls, prepend=MISSING)
+    return passed / np.maximum(np.diff(table["step"].to_numpy(), prepend=MISSING), 1.0)
+
+
 def _own_times(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[np.float64] | None:
     """The time of a step in ms as the lines state it; None where they do not."""
     walls = table["wall_ms"].to_numpy()
-    stated = np.isfinite(walls)
-    if stated.sum() >= least:
-        if (table["running"].to_numpy()[stated] > 0).all() and _runs(walls[stated]):
-            notes.append("the lines state the time since the start: differences are used")
-            passed = np.diff(walls, prepend=MISSING)
-            return passed / np.maximum(np.diff(table["step"].to_numpy(), prepend=MISSING), 1.0)
+    if np.isfinite(walls).sum() >= least:
         return walls
     bare = table["bare"].to_numpy()
     known = bare[np.isfinite(bare)]
@@ -274,4 +290,4 @@ def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
-    return Series(_typed(table), "smoothed" if smoothed else "mean", "progress bar")
+    return Series(_typed(table), "smoothed" if smoothed else "bar", "progress bar")

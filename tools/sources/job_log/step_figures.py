@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tools.run.recorded.job_log import StepTime
+
 UNNUMBERED = -1  # step of a line that names none: lines are counted, or the steps that they stand for
 # What a mean is over, besides the steps since the line before: since the epoch began; over more of the last steps than
 # the line says, both for the step and its data; since the start of the job, while that of the data is over the last.
@@ -13,7 +15,7 @@ Average = Literal["", "epoch", "window", "job"]
 
 @dataclass(frozen=True, slots=True)
 class StepLine:
-    """The figures of one line; None where it does not hold them. ``mean``: the time is one over several steps.
+    """The figures of one line; None where it does not hold them. ``of``: what its time is of, as its program has it.
 
     ``of_all``: the time is of all steps since the line before; ``steps``: how many a line without a number stands for;
     ``rounding_ms``: half of the last digit of a running mean.
@@ -22,7 +24,7 @@ class StepLine:
     grammar: str
     step: int
     wall_ms: float | None = None
-    mean: bool = False
+    of: StepTime = "step"
     running: bool = False  # a clock that may run from the start of the job: judged over all lines
     bare_time: float | None = None
     clock_s: float | None = None  # of a clock in the record, of which differences are used

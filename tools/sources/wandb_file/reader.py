@@ -14,7 +14,7 @@ from tools.documents import parse_json
 from tools.errors import InputError
 from tools.run.kinds import WANDB_FORMAT
 from tools.run.recorded.counters import NONE, CounterRecords
-from tools.run.recorded.job_log import JobLog, with_steps_of
+from tools.run.recorded.job_log import MEANS, SINGLE, JobLog, with_steps_of
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import Collector
 from tools.sources.job_log.lines import LineReader
@@ -277,7 +277,7 @@ def _job(run: RunRecords, name: str) -> tuple[JobLog | None, list[str]]:
     if history is None or output is None:
         return history or output, notes if output is None else said
     stated = series is not None and series.step_time != "stamps"
-    printed = output.steps if output.step_time in ("step", "mean") else output.steps.iloc[:0]
+    printed = output.steps if output.step_time in (*SINGLE, *MEANS) else output.steps.iloc[:0]
     if stated or len(history.steps) >= max(len(printed), 1):
         return with_steps_of(output, history), notes
     return with_steps_of(output, history, steps=False), said

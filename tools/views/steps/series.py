@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.run.kinds import TENSORBOARD_FORMAT, TRAINER_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
-from tools.run.recorded.job_log import JobLog, StepTime
+from tools.run.recorded.job_log import MEANS, SINGLE, JobLog, StepTime
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.steps.shape import Level, StepSeries, level_at
 
@@ -247,12 +247,45 @@ def stated_by(run: Run) -> str:
 
 
 IN_WORDS: dict[StepTime, str] = {
+    "step": "only one step of several is printed",
+    "unstated": "a line stands for several steps, and does not state whether its time is their mean or that of one",
+    "sum": "only one step of several is printed, as timers of its parts",
     "mean": "each line gives the mean over the steps since the one before it",
+    "window": "each line gives a mean over some of the last steps, and does not state over how many",
+    "epoch": "each line gives the mean over the steps of its epoch",
+    "block": "the time since the line before is divided by the steps between, evaluations and saves there included",
+    "unwound": "the lines give running means, from which the mean of the steps between two lines is computed",
+    "bar": "the time between two updates of a progress bar is divided by the steps between",
     "smoothed": "a progress bar shows a smoothed rate",
     "running": "each line gives a running mean over more steps than those since the one before it",
     "stamps": "step times are differences of time stamps",
-    "step": "only one step of several is printed",
 }
+MISSING_LINES = "each line gives the mean over the {} steps up to it, and lines are missing between steps {} and {}"
+GAP = 1.5  # times the steps of a line: two lines further apart have had others between them
+HIDDEN_SHARE = 0.05  # of the steps in lines of several: more, and the p95 of lines is not that of steps
+
+
+def _averaged(log: JobLog) -> str:
+    """Why a line is not the time of one step; "" where it is, but for too few lines to matter."""
+    if log.step_time in ("smoothed", "running"):
+        return IN_WORDS[log.step_time]
+    spans = log.steps["span"].to_numpy()
+    if log.span == 1 and (log.step_time in SINGLE or spans[spans > 1].sum() <= HIDDEN_SHARE * spans.sum()):
+        return ""
+    if log.step_time == "mean" and (gap := _gap(log.steps)) is not None:
+        return MISSING_LINES.format(log.span, *gap)
+    return IN_WORDS[log.step_time]
+
+
+def _gap(steps: pd.DataFrame) -> tuple[int, int] | None:
+    """The steps of the two neighbouring lines of a rank between which most lines are missing; None where none is."""
+    between = steps.groupby("rank")["step"].diff().to_numpy()
+    wide = np.flatnonzero(between > GAP * steps["span"].to_numpy())
+    if not len(wide):
+        return None
+    at = wide[np.argmax(between[wide])]
+    after = int(steps["step"].iloc[at])
+    return after - int(between[at]), after
 
 
 def _from_output(run: Run) -> RunSeries | None:
@@ -261,14 +294,14 @@ def _from_output(run: Run) -> RunSeries | None:
     if log is None or log.steps.empty or run.ranks:
         return None
     table, notes = _in_order(log.steps, [])
-    averaged = "" if log.span == 1 and log.step_time not in ("smoothed", "running") else IN_WORDS[log.step_time]
-    if log.step_time == "step" and averaged:
+    averaged = _averaged(log)
+    if log.step_time in SINGLE and averaged:
         table, long = _without_long(table)
         notes = (*notes, *long)
     table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
     kept = table if _excerpt(log) else table[~settling(table)]
     return RunSeries(
-        kept, table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in ("mean", "stamps")
+        kept, table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in (*MEANS, "stamps")
     )
 
 

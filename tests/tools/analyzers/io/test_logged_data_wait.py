@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tools.analyzers.registry import check_of
@@ -65,6 +67,48 @@ def test_lines_that_hardly_wait_bound_the_saving(tmp_path: Path) -> None:
     assert saving.least_ms == pytest.approx(1000.0)  # mean step of 1,500 ms less 500 ms
 
 
+def test_a_wait_in_every_line_gives_the_most_that_its_fix_can_bring_and_no_range(tmp_path: Path) -> None:
+    (cause, *_) = ranking(profile_of(tmp_path, *WAITING)).causes
+    assert cause.alone is not None
+    assert cause.alone.at_most
+    assert cause.alone.speedup == pytest.approx(2500.0 / 500.0)
+
+
+def test_the_range_of_a_few_scattered_lines_is_that_of_their_resamples(tmp_path: Path) -> None:
+    rows: tuple[Row, ...] = ((200, 0.6, 0.002), (210, 12.0, 11.5), (220, 2.0, 1.4), (230, 0.4, 0.002))
+    (cause, *_) = ranking(profile_of(tmp_path, *rows)).causes
+    shares = [
+        sum(rows[at][2] for at in drawn) / sum(rows[at][1] for at in drawn) for drawn in product(range(4), repeat=4)
+    ]
+    low, high = np.quantile(shares, (0.1, 0.9))  # of all 256 resamples
+    assert cause.alone is not None
+    assert not cause.alone.at_most
+    assert cause.alone.speedup_low == pytest.approx(1.0 / (1.0 - low), rel=0.1)
+    assert cause.alone.speedup_high == pytest.approx(1.0 / (1.0 - high), rel=0.1)
+    assert cause.alone.speedup_low < cause.alone.speedup < cause.alone.speedup_high
+
+
+def test_time_outside_of_the_job_s_timer_stays_in_the_predicted_step(tmp_path: Path) -> None:
+    stamps = (
+        "10:00:00",
+        "10:00:35",
+        "10:01:05",
+        "10:01:35",
+    )  # 3.5 and twice 3 s a step, half a second more than stated
+    text = "".join(
+        f"2026-01-01 {at} | INFO | trainer:1 - epoch: 1/9, iter: {n}/900, mem: 90Mb, iter_time: {step_s:.3f}s, "
+        f"data_time: {wait_s:.3f}s, total_loss: 5.1, lr: 1e-3\n"
+        for at, (n, step_s, wait_s) in zip(stamps, WAITING, strict=True)
+    )
+    (tmp_path / "train.log").write_text(text)
+    profile = Profile(load_run([tmp_path]))
+    assert measure(profile, "logged_outside_ms", rank=0).value == pytest.approx(500.0)
+    (cause, *_) = ranking(profile).causes
+    assert cause.alone is not None
+    assert cause.alone.step_ms_after == pytest.approx(500.0 + 500.0)
+    assert cause.alone.speedup == pytest.approx(3000.0 / 1000.0)
+
+
 def test_two_lines_are_a_hypothesis(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, *WAITING[:2])
     assert finding(profile).confidence < profile.thresholds["confidence"]
@@ -80,7 +124,7 @@ def test_a_small_wait_rules_data_loading_out(tmp_path: Path) -> None:
 def test_a_step_that_is_long_without_a_wait_of_its_own_is_named(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, (200, 8.0, 7.5), (210, 14.0, 0.002), (220, 0.5, 0.001), (230, 0.5, 0.001))
     claim = finding(profile).claim
-    assert "At step 210" in claim.template
+    assert "The line of step 210" in claim.template
     assert [fact.value for fact in claim.facts[3:]] == pytest.approx([14_000.0, 2.0])
 
 

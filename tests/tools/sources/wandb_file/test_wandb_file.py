@@ -70,7 +70,7 @@ def test_a_stated_step_time_is_used_and_a_loss_never_is(tmp_path: Path) -> None:
     ]
     log = run_of(tmp_path, wandb_file(rows)).job_log
     assert log is not None
-    assert (log.steps["wall_ms"].tolist(), log.step_time) == ([250.0] * 20, "step")
+    assert (log.steps["wall_ms"].tolist(), log.step_time) == ([250.0] * 20, "unstated")
     rows = [history({"loss": 5.0, "iteration": at}) for at in range(20)]
     with pytest.raises(InputError, match="no steps, no samples"):
         run_of(tmp_path, wandb_file(rows))
