@@ -41,4 +41,5 @@ def test_the_long_first_line_of_means_is_said_to_be_left_out(tmp_path: Path) -> 
     ]
     (tmp_path / "job.log").write_text("".join(lines))
     said = [each.template for each in unprofiled(Profile(load_run([tmp_path / "job.log"])))]
-    assert "The first line states {0} per step and is left out as start-up." in said
+    start = "The first line states {0} per step, {2} of it wait for data, and is left out as start-up; "
+    assert f"{start}over all lines the mean is {{1}}." in said

@@ -77,6 +77,40 @@ def test_lines_of_ten_steps_do_not_speak_of_single_steps(tmp_path: Path) -> None
     assert series.unseen(3) == f"single steps are not known: {series.averaged}"
 
 
+def words_of(folder: Path, text: str) -> str:
+    (folder / "train.log").write_text(text)
+    series = series_of(load_run([folder]))
+    assert series is not None
+    return series.averaged
+
+
+def test_what_a_line_is_of_is_stated_as_its_program_has_it(tmp_path: Path) -> None:
+    pythia = "".join(f"iter: {n}00 train_loss: 3.1  val_loss: 3.3 time(s): {280 + n}.5 s\n" for n in range(1, 9))
+    assert words_of(tmp_path, pythia).startswith("the time since the line before is divided by the steps between")
+    own = "".join(f"step {n}0: loss 2.5, 42.{n} ms/step\n" for n in range(1, 9))
+    assert "does not state whether its time is their mean" in words_of(tmp_path, own)
+    classes = "".join(f"INFO: epoch:0  , train step:{n}0 , loss: 3.3, batch_cost: 0.59{n}00 s\n" for n in range(1, 9))
+    assert words_of(tmp_path, classes).startswith("the lines give running means")
+
+
+def test_missing_lines_between_means_are_stated_with_their_place(tmp_path: Path) -> None:
+    steps = (2080, 2090, 2100, 3490, 3500, 3510)
+    text = megatron(*((step, 100.0) for step in steps))
+    assert words_of(tmp_path, text) == (
+        "each line gives the mean over the 10 steps up to it, and lines are missing between steps 2100 and 3490"
+    )
+
+
+def test_lines_of_several_steps_among_single_ones_leave_the_p95_open(tmp_path: Path) -> None:
+    text, spent = "", 0.0
+    for n, own_s in ((1, 30.0), (2, 4.0), (3, 4.0), (24, 21 * 8.0), (25, 11.0), (26, 1.0), (27, 17.0), (28, 1.0)):
+        spent += own_s
+        clock = f"20:{int(spent) // 60:02d}:{int(spent) % 60:02d}"
+        line = f"- mmengine - INFO - Epoch(train)  [1][{n:4d}/1051]  time: {spent / n:.4f}  data_time: 0.1  loss: 7.6\n"
+        text += f"2026/05/24 {clock} {line}"
+    assert words_of(tmp_path, text).startswith("the lines give running means")
+
+
 def test_a_log_without_steps_is_a_run_of_which_the_rest_is_known(tmp_path: Path) -> None:
     (tmp_path / "nccl.log").write_text(NCCL)
     run = load_run([tmp_path])
