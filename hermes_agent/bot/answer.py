@@ -16,7 +16,7 @@ from hermes_agent.report.headline import headline_cause
 from hermes_agent.report.html.answer import about_run, confidence
 from hermes_agent.report.html.coverage import unanswered, unanswered_count
 from hermes_agent.report.html.evidence import evidence_rows
-from hermes_agent.report.sections import cause_facts, interval_meaning, lead_outlook, masked, shared
+from hermes_agent.report.sections import cause_facts, interval_meaning, lead_outlook, masked, on_devices, shared
 from hermes_agent.run_comparison import RunComparison
 from tools.knowledge.taxonomy import EFFORTS, causes
 
@@ -138,7 +138,7 @@ def _leads(diagnosis: Diagnosis) -> list[Part]:
     parts: list[Part] = []
     for lead in diagnosis.leads[:LEADS]:
         place = f"{PLACE_TITLES[lead.place.part]}, {lead.place.steps}"
-        outlook = f"\n{lead_outlook(lead)}" if lead.candidates else ""
+        outlook = f"\n{lead_outlook(lead, on_devices(diagnosis.run))}" if lead.candidates else ""
         parts.append(Paragraph(f"**Lead {lead.id}: {place}** (seen, not explained)\n{lead.claim}{outlook}"))
     return parts
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         RankGroupRecord,
         RecordNextRecord,
         RouteRecord,
+        RunRecord,
         ScreeningRecord,
         SourceRecord,
     )
@@ -168,18 +169,29 @@ def _route(route: RouteRecord) -> Item:
     return Item("-", route.look, f": {route.reason}. {route.text or NOTHING_CITED}")
 
 
-def lead_outlook(lead: LeadRecord) -> str:
+SLOW_OPERATORS = "operators below what the processor can do"  # low utilization where there is no device
+
+
+def lead_outlook(lead: LeadRecord, devices: bool = True) -> str:
     """The candidates of a lead, most likely first, and what decides between them.
 
-    Of the step as a whole nothing points to any of them.
+    Of the step as a whole nothing points to any of them. ``devices``: False where the run is traced and has none.
     """
-    named = ", ".join(cause_title(each.cause, each.mechanism) for each in lead.candidates)
+    named = ", ".join(
+        SLOW_OPERATORS if not devices and each.cause == "underutilization" else cause_title(each.cause, each.mechanism)
+        for each in lead.candidates
+    )
     decided = f"Decided by: {lead.decide_by}."
     if not named:
         return decided
     if is_whole_step(lead):
         return f"Nothing recorded tells possible causes apart ({named}). {decided}"
     return f"Likely: {named}. {decided}"
+
+
+def on_devices(run: RunRecord) -> bool:
+    """Whether the run may compute on devices: False where traces were read and hold none."""
+    return bool(run.devices) or not run.ranks
 
 
 def is_whole_step(lead: LeadRecord) -> bool:

@@ -30,6 +30,7 @@ from hermes_agent.report.sections import (
     lead_outlook,
     masked,
     notes_of,
+    on_devices,
     rank_groups,
     sections,
 )
@@ -201,7 +202,7 @@ class _Page:
                 self._columns(f"{lead.id} {PLACE_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
             )
             lines.append(self._wrap(lead.claim, INDENT))
-            lines.append(self._wrap(lead_outlook(lead), INDENT))
+            lines.append(self._wrap(lead_outlook(lead, on_devices(self.diagnosis.run)), INDENT))
         return "\n".join(lines)
 
     def _hypotheses(self, most: int) -> str:

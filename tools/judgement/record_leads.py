@@ -22,6 +22,7 @@ from tools.views.steps.modes import steps_text
 from tools.views.steps.series import RunSeries
 
 # Parts of a step that records hold, and what they are called in a trace.
+OF_DATA = {"slow_data_reading", "slow_data_processing"}
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
 # Where a cause of a family shows, in the parts of a trace; of the others records do not say so.
 OF_FAMILY: Mapping[str, str] = MappingProxyType(
@@ -32,6 +33,8 @@ SAID: Mapping[str, str] = MappingProxyType(
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
         "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
         "step": "A step takes {0} on average; what it consists of is not recorded.",
+        "uneven": "A step takes {0} on average, {1} at the median and {2} at the p95: like work does not differ so"
+        " much by what it computes, and what steps wait for is not recorded.",
         "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
         " recorded.",
     }
@@ -121,9 +124,15 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     ranks = series.ranks if part == "waiting" else size.ranks
     claim = Sentence(SAID[part], (size, step), tuple(map(str, size.ranks))) if part in PARTS else _whole(profile, step)
     long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
-    kind = PARTS.get(part, "unseen_long" if long else "unseen")
+    kind = PARTS.get(part) or ("unseen_uneven" if _uneven(profile) else "unseen_long" if long else "unseen")
     place = Place(PARTS.get(part, "step"), ranks, EVERY_STEP)
-    return Lead(place, size.value, share_pct, claim, _candidates(profile, kind), judged.needs)
+    return Lead(place, size.value, share_pct, claim, _candidates(profile, kind, "data_wait" in known), judged.needs)
+
+
+def _uneven(profile: Profile) -> bool:
+    """Whether steps differ by more than what they compute does."""
+    p95, median = (measure(profile, "series_step_ms", statistic=each) for each in ("p95", "median"))
+    return p95.value >= profile.thresholds["uneven_steps_ratio"] * median.value > 0.0
 
 
 def _whole(profile: Profile, step: Fact) -> Sentence:
@@ -131,9 +140,17 @@ def _whole(profile: Profile, step: Fact) -> Sentence:
     try:
         shares = {name: measure(profile, "timer_pct", name=name) for name in sorted(step_timers(profile))}
     except UsageError:
-        return Sentence(SAID["step"], (step,))
+        return _of_length(profile, step)
     largest = max(shares, key=lambda name: shares[name].value)
     return Sentence(SAID["timed"], (step, shares[largest]), (largest,))
+
+
+def _of_length(profile: Profile, step: Fact) -> Sentence:
+    """The step of which only the length is known, and how much that differs where it differs a lot."""
+    if not _uneven(profile):
+        return Sentence(SAID["step"], (step,))
+    spread = (measure(profile, "series_step_ms", statistic=each) for each in ("median", "p95"))
+    return Sentence(SAID["uneven"], (step, *spread))
 
 
 def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:
@@ -144,10 +161,14 @@ def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:
         return []
 
 
-def _candidates(profile: Profile, kind: str) -> tuple[Candidate, ...]:
-    """The causes that would look like this, less a wait for a core that the monitor would have recorded."""
+def _candidates(profile: Profile, kind: str, timed: bool) -> tuple[Candidate, ...]:
+    """The causes that would look like this, less a wait for a core that the monitor would have recorded.
+
+    ``timed``: the wait for data is known, and is not what makes steps long.
+    """
     seen = {"cpu_contention"} if profile.host_records is not None else set()
     seen |= {"straggler"} if len(profile.rank_numbers) < 2 else set()
+    seen |= OF_DATA if timed else set()
     seen |= {"compute_bound"} if _mostly_idle(profile) else set()
     warned = _warned_of(profile) if kind == "unseen" else ()
     seen |= {each.cause for each in warned}

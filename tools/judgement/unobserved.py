@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tools.findings import Sentence
+from tools.findings import Fact, Sentence
 from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
+from tools.judgement.ranked_cause import steps_marked
 from tools.judgement.verdict import MARKS, Judgement, device_work_missing, part_pct
 from tools.metrics.registry import measure
+from tools.run.events import EventKind
 from tools.views.host.call_costs import costly_calls
 from tools.views.profile import Profile
+from tools.views.work import host_calls, names_by_time, step_kernels
 
 EVERY_STEP = "every step"
 HOST = "who else had the cores of the host"
@@ -57,9 +60,30 @@ def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
     observed = profile.host_records is not None and profile.host_records.sampled_s(rank) > 0.0
     missing += [] if profile.run.has_device or observed else [HOST]
     missing += ["the recording outside of the steps"] if judged.needs in MARKS else []
-    text = f"Computation fills {{0}} of a step of rank {rank}, and nothing in it stands out."
+    marked = steps_marked(profile.run)
+    largest = _largest(profile, rank)
+    end = "no single operation stands out in it" if largest is None else "{1} per step of it ({2}) are {n0}"
+    end = end if marked else end.replace(" per step", "")
+    text = f"Computation fills {{0}} of {'a step' if marked else 'the recording'} of rank {rank}; {end}."
     said = f"{text} Not observed: {' and '.join(missing)}." if missing else text
     candidates, decide_by = candidates_of(profile, "compute" if known else "unknown_operators", rank)
     decide_by = judged.needs if judged.needs in MARKS else decide_by
     place = Place("compute", (rank,), EVERY_STEP)
-    return Lead(place, 0.0, 0.0, Sentence(said, (share,)), candidates, decide_by)
+    claim = Sentence(said, (share,)) if largest is None else Sentence(said, (share, *largest[1:]), largest[:1])
+    return Lead(place, 0.0, 0.0, claim, candidates, decide_by)
+
+
+def _largest(profile: Profile, rank: int) -> tuple[str, Fact, Fact] | None:
+    """The kernel or host operator with the most time of a rank, and what it takes; None where none stands out."""
+    view = profile.rank(rank)
+    if view.rank.has_device:
+        place, metric, table = "device", "rank_kernel_ms", step_kernels(profile, rank)
+    else:
+        place, metric, table = "host", "host_own_ms", host_calls(profile, rank)
+        table = table[view.kind[table["row"].to_numpy()] == EventKind.OPERATOR]
+    if table.empty:
+        return None
+    name = names_by_time(view, table)[0]
+    taken = measure(profile, metric, rank=rank, name=name)
+    share = measure(profile, "named_own_pct", rank=rank, name=name, place=place)
+    return (name, taken, share) if share.value >= profile.thresholds["work_stands_out_pct"] else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.run.recorded.job_log import JobLog
+from tools.views.counters import counter_view, waits_only, without_kernels
 from tools.views.profile import Profile
 from tools.views.steps.coarse import capture_of
 from tools.views.steps.series import stated_by
@@ -11,6 +12,10 @@ from tools.views.steps.throughput import rate_series
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 ALL_RANKS = "`py-spy dump --pid PID` on every rank while they hang, which shows what each of them waits for"
+HOST_STACK = (
+    "`py-spy dump --pid PID` of the training while its devices have no work, which shows what its host does then"
+)
+DATA_TIMES = "the job's output with the time of each step and what of it waits for data"
 LINKS = "the same test with `NCCL_DEBUG=INFO`, which names the network and the path that NCCL chose"
 MEMORY = "`torch.cuda.memory._dump_snapshot()` shortly before it fails, which names what holds the memory"
 LOADER_STACKS = "`py-spy dump --pid PID --subprocesses` on every rank if the job hangs; if it is slow, %s"
@@ -25,7 +30,8 @@ def why_without_steps(profile: Profile) -> tuple[str, str]:
         why = "no trace was read, and stacks of the host do not show what a step loses"
         return why, LOADER_STACKS % capture_of(profile)
     if run.counters is not None and run.ascend is None:
-        return "samples of counters show the state of devices and machines, not what a step consists of", STEP_LINES
+        why = "samples of counters show the state of devices and machines, not what a step consists of"
+        return why, _of_samples(profile)
     if run.snapshots:
         why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
         return why, capture_of(profile)
@@ -37,6 +43,17 @@ def why_without_steps(profile: Profile) -> tuple[str, str]:
         why = "no trace was read, and the job's output states a throughput and not how long a step takes"
         return why, f"{STEP_LINES}, or the global batch size next to the throughput"
     return _of_output(profile, run.job_log)
+
+
+def _of_samples(profile: Profile) -> str:
+    """Of samples: stacks where devices wait or have no work, else the times of steps next to them."""
+    view = counter_view(profile)
+    if view is None or not view.devices:
+        of_disks = view is not None and any("disk" in str(each) for each in view.records.samples["counter"].unique())
+        return DATA_TIMES if of_disks else STEP_LINES
+    if waits_only(view.devices):
+        return ALL_RANKS
+    return HOST_STACK if without_kernels(view.devices) else STEP_LINES
 
 
 def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:

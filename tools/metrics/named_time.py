@@ -119,6 +119,15 @@ def host_own_count(profile: Profile, rank: int, name: str) -> Measurement:
     return _of_calls(view, len(table) / len(view.steps), table)
 
 
+@metric("%", "share of the step of rank {rank} in {place} events named {name}", "How much of a step are such events?")
+def named_own_pct(profile: Profile, rank: int, name: str, place: str = "host") -> Measurement:
+    """Own time of host calls, or time of device kernels (``place``), of exactly this name, of the mean step."""
+    view, table = _named_calls(profile, rank, name, place)
+    steps = view.host_steps if place == "host" else view.steps
+    whole_ns = float((steps["end_ns"] - steps["start_ns"]).sum())
+    return _of_calls(view, 100.0 * float(table["own_ns"].sum()) / whole_ns, table)
+
+
 @metric("ms", "extra {place} time in events named {name}", "How much longer than usual is one step there?")
 def step_name_excess_ms(profile: Profile, rank: int, step: int, name: str, place: str = "host") -> Measurement:
     """Own time of host calls or device kernels (``place``) of this name in one step, minus its median over steps."""

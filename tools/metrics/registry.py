@@ -57,6 +57,7 @@ from tools.metrics.recorded import (
     logged_saves,
     long_steps,
     memory_snapshots,
+    memory_summary,
     operations,
     own_time,
     profile_rows,
@@ -153,7 +154,17 @@ MODULES = (
     *(environment,),
     *(profile_rows, repeated_lines, restarts, samples, saves, series, throughput),
     *(ascend, collective_calls, collector, drift),
-    *(job_log, job_tables, level_change, logged_data_wait, logged_saves, long_steps, operations, own_time),
+    *(
+        job_log,
+        job_tables,
+        level_change,
+        logged_data_wait,
+        logged_saves,
+        long_steps,
+        operations,
+        own_time,
+        memory_summary,
+    ),
 )
 
 

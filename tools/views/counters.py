@@ -17,6 +17,8 @@ from tools.views.profile import Profile
 
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
+BUSY = "device_busy_pct"
+POWER, LIMIT, POWER_SHARE = "device_power_w", "device_power_limit_w", "device_power_pct"
 SAME = ("device_memory_total_bytes", "device_memory_usable_bytes", "device_clock_max_mhz")  # of devices of one model
 
 
@@ -36,14 +38,25 @@ class DeviceReadings:
 
     @cached_property
     def loaded(self) -> NDArray[np.bool_]:
-        """The readings under load; all of them where neither utilization nor power against its limit was sampled."""
-        if self.has("device_busy_pct"):
-            return np.asarray(self.table["device_busy_pct"] >= self.limits["device_loaded_pct"], dtype=bool)
+        """The readings under load; all of them where neither utilization nor power against its limit was sampled.
+
+        A reading in which kernels run all the time at the power of an idle device is of no load: its kernels wait.
+        """
+        if self.has(BUSY):
+            return np.asarray(self.table[BUSY] >= self.limits["device_loaded_pct"], dtype=bool) & ~self.waiting
         if self.has("device_power_w") and self.has("device_power_limit_w"):
             limit = self.table["device_power_limit_w"].ffill().bfill()
             share = self.limits["device_loaded_power_share"]
             return np.asarray(self.table["device_power_w"] >= share * limit, dtype=bool)
         return np.ones(len(self.table), dtype=bool)
+
+    @cached_property
+    def waiting(self) -> NDArray[np.bool_]:
+        """The readings in which kernels run nearly all the time at a power that no computation needs."""
+        if not (self.has(BUSY) and self.has(POWER_SHARE)):
+            return np.zeros(len(self.table), dtype=bool)
+        low = self.table[POWER_SHARE] < self.limits["device_waiting_power_pct"]
+        return np.asarray(low & (self.table[BUSY] >= self.limits["device_fully_busy_pct"]), dtype=bool)
 
     @property
     def load_known(self) -> bool:
@@ -56,9 +69,6 @@ class DeviceReadings:
         """The usual time between two readings; None where times are not known."""
         times = self.table["time_unix_ns"].dropna().to_numpy(dtype=np.float64)
         return float(np.median(np.diff(times))) / NS_PER_S if len(times) > 1 else None
-
-
-LIMIT = "device_power_limit_w"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +91,7 @@ class CounterView:
         if len(limits):  # the one that is set and the one that is enforced: the lower one holds
             values[LIMIT] = limits.groupby(keys, observed=True)["value"].min()
         _add_total(values)
+        _add_power_share(values)
         moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()
         wide = moments.join(values).reset_index()
         several = {name: own[name].nunique() > 1 for name in ("file", "host")}
@@ -130,6 +141,18 @@ class CounterView:
         return pd.DataFrame(rows, columns=[*PLACE, "part", "first", "rise", "readings", "line", "passed_s"])
 
 
+def waits_only(devices: Mapping[str, DeviceReadings]) -> bool:
+    """Whether kernels run on devices and in no reading at a power that computation needs."""
+    waiting = [each.waiting.all() for each in devices.values() if each.waiting.any()]
+    return bool(waiting) and all(waiting)
+
+
+def without_kernels(devices: Mapping[str, DeviceReadings]) -> bool:
+    """Whether utilization was sampled and no reading of any device holds a kernel."""
+    sampled = [each for each in devices.values() if each.has(BUSY)]
+    return bool(sampled) and all(float(each.table[BUSY].max()) == 0.0 for each in sampled)
+
+
 def _add_total(values: pd.DataFrame) -> None:
     """The memory of devices whose samples give its parts alone, as the counters that DCGM exporter has by default.
 
@@ -143,6 +166,13 @@ def _add_total(values: pd.DataFrame) -> None:
     whole = both + values.get(reserved, unknown)
     values[total] = values.get(total, unknown).fillna(whole)
     values[usable] = both.where(values[total].isna())
+
+
+def _add_power_share(values: pd.DataFrame) -> None:
+    """The power of a device as a share of its limit, in readings that hold both and not the share itself."""
+    if POWER in values and LIMIT in values:
+        own = 100.0 * values[POWER] / values[LIMIT].where(values[LIMIT] > 0)
+        values[POWER_SHARE] = values[POWER_SHARE].fillna(own) if POWER_SHARE in values else own
 
 
 def _alike(one: DeviceReadings, other: DeviceReadings) -> bool:

@@ -13,6 +13,7 @@ from tests.synthetic import profile_of as traced_profile
 from tests.tools.analyzers.computation_runs import SGEMM
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.utilisation import outputs
+from tools.analyzers.computation.device_samples import ONLY_WAITING
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
@@ -200,6 +201,40 @@ def test_utilization_is_never_called_efficiency(tmp_path: Path) -> None:
     check = answer(profile_of(tmp_path, rows(GOOD, GOOD)), "computation.device_use")
     assert check.status == "clean"
     assert "how well kernels use the device is not in it" in check.support[-1].template
+
+
+def of_power(watts: float, busy: int, state: str = "P0") -> str:
+    """A single table of two devices alike with a limit of 400 W."""
+    line = f"| N/A   34C    {state}   {watts:.0f}W / 400W |  71234MiB / 81920MiB |    {busy}%      Default |\n"
+    return "| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |\n" + "".join(
+        f"|   {device}  NVIDIA A100-SXM...  On   | 00000000:0{device}:00.0 Off |                    0 |\n{line}"
+        for device in range(2)
+    )
+
+
+def test_full_utilization_at_the_power_of_an_idle_device_is_no_load(tmp_path: Path) -> None:
+    """60 of 400 W is 15 %, under the 25 % that computation needs; 160 W is 40 %."""
+    profile = profile_of(tmp_path, of_power(60.0, 100))
+    use = answer(profile, "computation.device_use")
+    assert use.status == "found"
+    assert use.support[0].template.endswith("each of the 2 devices that were read.")
+    assert [fact.value for fact in use.support[1].facts] == [60.0, 15.0, 15.0]
+    assert "A kernel that waits" in use.support[1].template
+    alike = answer(profile, "computation.devices_alike")
+    assert (alike.status, alike.reason) == ("cannot_answer", ONLY_WAITING)
+    working = profile_of(tmp_path, of_power(160.0, 100))
+    assert answer(working, "computation.device_use").status == "clean"
+    state = answer(working, "computation.devices_alike").support[0]
+    assert [fact.value for fact in state.facts] == [34.0, 160.0, 40.0]
+    assert state.template.endswith("of its power limit.")
+
+
+def test_a_device_without_kernels_at_little_power_is_idle_in_the_state_it_prints(tmp_path: Path) -> None:
+    (_, idle, *_) = answer(profile_of(tmp_path, of_power(28.0, 0, "P8")), "computation.device_use").support
+    assert [fact.value for fact in idle.facts] == [28.0, 7.0, 7.0]
+    assert "performance state P8" in idle.template
+    (_, warm, *_) = answer(profile_of(tmp_path, of_power(160.0, 0)), "computation.device_use").support
+    assert "idle device" not in warm.template
 
 
 def test_a_table_shows_memory_and_who_holds_it(tmp_path: Path) -> None:

@@ -39,6 +39,16 @@ def test_a_log_of_even_steps_leads_to_the_whole_step_and_asks_for_a_trace(tmp_pa
     assert "straggler" not in [each.cause for each in lead.candidates], "one rank waits for nobody"
 
 
+def test_steps_of_very_different_length_are_not_laid_to_computation(tmp_path: Path) -> None:
+    """3 of each 10 steps take 900 ms, the others 100: the p95 is nine times the median."""
+    found = _diagnosed(tmp_path / "run", [900.0 if step * 7 % 10 < 3 else 100.0 + step % 3 for step in range(61)])
+    whole = next(each for each in found.leads if each.place.part == "step" and each.place.steps == "every step")
+    causes = [each.cause for each in whole.candidates]
+    assert causes[0] == "slow_data_reading"
+    assert {"compute_bound", "underutilization"}.isdisjoint(causes)
+    assert "at the median" in whole.claim
+
+
 def test_steps_that_get_longer_at_one_step_lead_with_what_that_adds_to_the_mean(tmp_path: Path) -> None:
     found = _diagnosed(tmp_path / "run", [(500.0 if step < 120 else 650.0) + step % 3 for step in range(200)])
     change, whole = found.leads

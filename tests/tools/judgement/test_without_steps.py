@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.sources.utilisation import outputs
 from tools.analyzers.steps.step_time import unprofiled
-from tools.judgement.without_steps import ALL_RANKS, LINKS, MEMORY, STEP_LINES, why_without_steps
+from tools.judgement.without_steps import (
+    ALL_RANKS,
+    DATA_TIMES,
+    HOST_STACK,
+    LINKS,
+    MEMORY,
+    STEP_LINES,
+    why_without_steps,
+)
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -18,13 +27,27 @@ BANDWIDTH = (
     "# all_reduce_perf  out-of-place  in-place\n"
     "     1048576        262144 float  sum  -1  100.0  10.49  15.73  0  100.0  10.49  15.73  0\n"
 )
+SMI = (
+    "| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |\n"
+    "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                    0 |\n"
+    "| N/A   34C    P0   %dW / 400W |  71234MiB / 81920MiB |    %d%%      Default |\n"
+)
 NETWORK = "node1:10:20 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
 EXHAUSTED = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 62.00 MiB.\n"
 
 
 @pytest.mark.parametrize(
     ("text", "needs"),
-    [(HCCL, ALL_RANKS), (EXHAUSTED, MEMORY), (BANDWIDTH, LINKS), (NETWORK, STEP_LINES)],
+    [
+        (HCCL, ALL_RANKS),
+        (SMI % (60, 100), ALL_RANKS),
+        (SMI % (28, 0), HOST_STACK),
+        (SMI % (280, 100), STEP_LINES),
+        (outputs.IOSTAT, DATA_TIMES),
+        (EXHAUSTED, MEMORY),
+        (BANDWIDTH, LINKS),
+        (NETWORK, STEP_LINES),
+    ],
 )
 def test_what_settles_it_belongs_to_what_the_output_holds(tmp_path: Path, text: str, needs: str) -> None:
     (tmp_path / "job.log").write_text(text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tools.analyzers.computation.device_power import power_of_use
 from tools.analyzers.computation.rank_speed import slow_device
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
-from tools.views.counters import DeviceReadings, counter_view
+from tools.views.counters import POWER, POWER_SHARE, DeviceReadings, counter_view, waits_only
 from tools.views.device.kernels import device_of
 from tools.views.profile import Profile
 
@@ -28,6 +29,7 @@ BUSY_NEEDED = (
     "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 500 -f gpus.csv` while it trains"
 )
 NO_LOAD = "no device is under load in any reading: the samples are not of the running training"
+ONLY_WAITING = "kernels run, but no device draws the power of computation in any reading"
 SHOWN = 8
 WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
 NO_COST = "what it costs cannot be read from samples without step times"
@@ -36,7 +38,7 @@ NO_KERNEL = (
     "No kernel ran in what this sampled; the training may not have run at that time, and what a step waits for is not"
     " in it."
 )
-ONE_READING = "One reading says little: the driver's figure is of less than a second before it."
+ONE_READING = "One reading says little: it shows one moment."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 REASONS = {
     "throttle_thermal": ("thermal", "for heat"),
@@ -55,6 +57,11 @@ def _needed(profile: Profile, otherwise: str) -> str:
     view = counter_view(profile)
     tools = () if view is None else tuple(each.tool for each in view.records.sources)
     return next((SAMPLED_BY[tool] for tool in tools if tool in SAMPLED_BY), otherwise)
+
+
+def _no_load(devices: dict[str, DeviceReadings]) -> str:
+    """Why no device can be judged under load."""
+    return ONLY_WAITING if waits_only(devices) else NO_LOAD
 
 
 def _loaded(devices: dict[str, DeviceReadings]) -> dict[str, DeviceReadings]:
@@ -77,7 +84,7 @@ def clocks(profile: Profile) -> Check | None:
         return cannot_answer(reason, _needed(profile, CLOCKS_NEEDED))
     busy = [name for name in known if name in _loaded(devices)]
     if not busy:
-        return cannot_answer(NO_LOAD, _needed(profile, CLOCKS_NEEDED))
+        return cannot_answer(_no_load(devices), _needed(profile, CLOCKS_NEEDED))
     slowed = {name: each for name in busy if (each := _slowed(profile, name, devices[name])) is not None}
     if slowed:
         return found(_with_others(slowed))
@@ -197,13 +204,14 @@ def _lower_limit(profile: Profile, name: str) -> bool:
 
 def _state(profile: Profile, name: str) -> tuple[Sentence, ...]:
     """Clock, temperature and power of a device under load, as far as they were sampled."""
-    asked = (("mhz", "device_clock_mhz"), ("c", "device_temperature_c"), ("w", "device_power_w"))
+    asked = (("mhz", "device_clock_mhz"), ("c", "device_temperature_c"), ("w", POWER), ("pct", POWER_SHARE))
     facts = [
         fact
         for unit, counter in asked
         if (fact := measured(profile, f"device_counter_{unit}", counter=counter, device=name, loaded=1)) is not None
     ]
     places = ", ".join(f"{{{at}}}" for at in range(len(facts)))
+    places += " of its power limit" if facts and facts[-1].unit == "%" else ""
     return (say(f"Under load device {name} has {places}.", *facts),) if facts else ()
 
 
@@ -245,7 +253,7 @@ def devices_alike(profile: Profile) -> Check | None:
         return symptom(*unused, *apart)
     compared = [each for name in _loaded(devices) for each in _state(profile, name)]
     if len(compared) < 2:
-        return cannot_answer(NO_LOAD, _needed(profile, BUSY_NEEDED))
+        return cannot_answer(_no_load(devices), _needed(profile, BUSY_NEEDED))
     return clean(*compared[:2])
 
 
@@ -311,9 +319,10 @@ def device_use(profile: Profile) -> Check | None:
     once = _once(devices)
     said = _range(least, most, means, once)
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
-    used = used or [say(NO_EFFICIENCY if means[most].value > 0.0 else NO_KERNEL)]
-    used += [say(ONE_READING)] if once else []
-    if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry:
+    power = power_of_use(profile, devices)
+    note = [] if waits_only(devices) else [say(NO_EFFICIENCY if means[most].value > 0.0 else NO_KERNEL)]
+    used = [*power, *(used or note), *([say(ONE_READING)] if once else [])]
+    if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry and not power:
         return clean(said, *used)
     return symptom(said, *dry[:3], *used)
 
@@ -358,7 +367,7 @@ def _range(least: str, most: str, means: dict[str, Fact], once: bool) -> Sentenc
     """The utilization of the least and the most busy device."""
     when = "of the time around the one reading" if once else "of the time"
     if len(means) > 1 and means[least].value == means[most].value:
-        return say(f"Kernels ran in {{0}} {when} on every device.", means[least])
+        return say(f"Kernels ran in {{0}} {when} on each of the {len(means)} devices that were read.", means[least])
     if len(means) > 1:
         text = f"Kernels ran in {{0}} {when} on device {least}, in {{1}} on device {most}."
         return say(text, means[least], means[most])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.analyzers.memory.exhausted import exhausted_memory, retries
 from tools.analyzers.support.answers import clean, confidence, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
@@ -56,7 +57,7 @@ def _flushed(profile: Profile) -> Finding | None:
     """The same where no steps are known: how often, and in how many steps, as each warning is of one."""
     count = measured(profile, "printed_flushes")
     if count is None:
-        return None
+        return retries(profile)
     lines = measure(profile, "warning_lines", kind="allocator_flush")
     return Finding(
         cause="memory_pressure",
@@ -99,7 +100,7 @@ def output_warnings(profile: Profile) -> Check | None:
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
     said += _not_finite(profile)
-    said += _exhausted(profile)
+    said += exhausted_memory(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
     if whole is not None and speed is not None:
         said.append(say("The job states {0} for the whole training, and {1}.", whole, speed))
@@ -138,28 +139,10 @@ def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 
 
-MEMORY = (
-    (("asked", "free", "total"), "{0} were asked for; {1} of the device's {2} were free."),
-    (("others",), "Other processes hold {0} of that device: where they are not of this job, they take it away."),
-    (("unused",), "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."),
-)
-
-
 def out_of_memory(profile: Profile) -> list[Sentence]:
     """That device memory ran out, and how it was used then; nothing where the output does not say so."""
     log = profile.run.job_log
     if log is None or not any(each.kind == "out_of_memory" for each in log.warnings):
         return []
     lines = measure(profile, "warning_lines", kind="out_of_memory")
-    return [say(MEANING["out_of_memory"], lines), *_exhausted(profile)]
-
-
-def _exhausted(profile: Profile) -> list[Sentence]:
-    """How device memory was used when it ran out, as far as the output states it."""
-    said = []
-    for names, text in MEMORY:
-        facts = [measured(profile, "exhausted_memory_gib", what=name) for name in names]
-        known = [each for each in facts if each is not None and each.value > 0.0]
-        if len(known) == len(names):
-            said.append(say(text, *known))
-    return said
+    return [say(MEANING["out_of_memory"], lines), *exhausted_memory(profile)]

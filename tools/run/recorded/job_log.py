@@ -66,7 +66,7 @@ WarningKind = Literal[
 ]
 
 
-MEMORY_PARTS = ("asked", "total", "free", "others", "own", "allocated", "unused")  # unused: reserved, not allocated
+MEMORY_PARTS = ("asked", "total", "free", "others", "own", "allocated", "reserved", "unused")  # unused: not allocated
 
 
 @dataclass(frozen=True)
@@ -278,6 +278,8 @@ class JobLog:
     memory: dict[str, Cited] = field(
         default_factory=dict
     )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
+    # Of torch.cuda.memory_summary(): "ooms", "retries"; bytes "allocated", "reserved", "unreleasable", "peak_..."
+    memory_summary: dict[str, Cited] = field(default_factory=dict)
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, StepNote, WarningKind
 from tools.sources.job_log.collective_reports import CollectiveReports
+from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import side_work
@@ -120,6 +121,7 @@ MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("others", re.compile(rf"Process \d{{1,12}} has {_AMOUNT} memory in use")),
     ("own", re.compile(f"this process has {_AMOUNT} memory in use")),
     ("allocated", re.compile(f"{_AMOUNT} is allocated by PyTorch|{_AMOUNT} already allocated")),
+    ("reserved", re.compile(f"{_AMOUNT} reserved in total by PyTorch")),
     ("unused", re.compile(f"{_AMOUNT} is reserved by PyTorch but unallocated")),
 )
 
@@ -137,10 +139,12 @@ class Messages:
     _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
+    summary: MemorySummary = field(init=False)
 
     def __post_init__(self) -> None:
         self.errors = ReportedErrors(self.file)
         self.reports = CollectiveReports(self.file)
+        self.summary = MemorySummary(self.file)
 
     def take(self, line: int, text: str, at_s: float | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock."""
@@ -155,7 +159,7 @@ class Messages:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
                 self.settings.setdefault(name, Cited(value, line, self.file))
-        elif self.reports.take(line, text):
+        elif self.reports.take(line, text) or (" | " in text and self.summary.take(line, text)):
             return
         elif not self.errors.take(line, text, at_s) and not self._warned(line, text):
             self.note(line, text)
@@ -241,4 +245,7 @@ def _memory(text: str, line: int, file: int) -> dict[str, Cited]:
         amounts = [[part for part in each.groups() if part] for each in pattern.finditer(text)]
         if amounts:
             found[name] = Cited(str(sum((number(each[0]) or 0.0) * BYTES[each[1]] for each in amounts)), line, file)
+    if "reserved" in found and "allocated" in found:  # as PyTorch before 2.0 states it
+        left = float(found["reserved"].value) - float(found["allocated"].value)
+        found.setdefault("unused", Cited(str(left), line, file))
     return found

@@ -129,6 +129,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
         memory=collector.messages.memory,
+        memory_summary=collector.messages.summary.found,
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
@@ -149,6 +150,7 @@ def _holds(log: JobLog) -> bool:
         or log.saves
         or log.evaluations
         or log.throughput
+        or log.memory_summary
     )
 
 
@@ -277,6 +279,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),
+        memory_summary=next((log.memory_summary for log in logs if log.memory_summary), {}),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
         ranks_stated=any(log.ranks_stated for log in used),

@@ -12,6 +12,7 @@ from tools.sources.job_log.bars import bar_point
 from tools.sources.job_log.collective_reports import reports
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader, line_starts
+from tools.sources.job_log.memory_summary import COUNTS
 from tools.sources.job_log.messages import FLUSHES, TIMEOUT
 from tools.sources.job_log.nccl import HEAD
 from tools.sources.job_log.prefixes import parse_line, stamp_within
@@ -67,7 +68,13 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         line = parse_line(raw.number, raw.data)
         text = line.text
-        if MEMORY_ERROR.search(text) or FLUSHES.search(text) or XID.search(text) or HCCL.search(text):
+        if (
+            MEMORY_ERROR.search(text)
+            or COUNTS.search(text)
+            or FLUSHES.search(text)
+            or XID.search(text)
+            or HCCL.search(text)
+        ):
             return True
         if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
             return True

@@ -1,0 +1,75 @@
+"""What a job's output says of device memory that ran out: PyTorch's report, and ``torch.cuda.memory_summary()``."""
+
+from __future__ import annotations
+
+from tools.analyzers.support.answers import say
+from tools.analyzers.support.figures import measured
+from tools.findings import Finding, Sentence
+from tools.views.profile import Profile
+
+REPORTED = (
+    (("asked", "free", "total"), "{0} were asked for; {1} of the device's {2} were free."),
+    (("others",), "Other processes hold {0} of that device: where they are not of this job, they take it away."),
+    (("unused",), "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."),
+)
+IN_USE = (
+    "{0} of what PyTorch reserved is allocated: the memory is in use, not fragmented. Less has to be held at once: a"
+    " smaller batch, shorter sequences, or activations that are recomputed."
+)
+RETRIED = (
+    "By PyTorch's memory summary cudaMalloc failed {0}: each time the allocator released its cache and tried again."
+)
+RETRY_CONFIDENCE = 0.6  # that it happens is certain, what it costs is not known without steps
+NO_COST = "what a flush costs is not in the output"
+
+
+def exhausted_memory(profile: Profile) -> list[Sentence]:
+    """How device memory was used when it ran out, as far as the output states it."""
+    return [*_summary(profile), *_report(profile), *_in_use(profile)]
+
+
+def retries(profile: Profile) -> Finding | None:
+    """That the allocator released its cache and tried again, by the summary; None where it did not or none is known."""
+    count = measured(profile, "allocator_failures", what="retries")
+    if count is None or not count.value:
+        return None
+    return Finding(
+        cause="memory_pressure",
+        mechanism="allocator_retry",
+        claim=say(RETRIED, count),
+        confidence=RETRY_CONFIDENCE,
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        details=(say("Each of these waits for the device; they end once less memory is in use."),),
+        disproved_by="the retries end and the steps are as long with less memory in use",
+        signals=("cache flushes",),
+    )
+
+
+def _summary(profile: Profile) -> list[Sentence]:
+    ooms = measured(profile, "allocator_failures", what="ooms")
+    if ooms is None:
+        return []
+    amounts = [measured(profile, "allocator_memory_gib", what=each) for each in ("allocated", "reserved")]
+    known = [each for each in amounts if each is not None]
+    text = "PyTorch's memory summary counts {0} that memory ran out"
+    return [
+        say(f"{text}; it holds {{1}} allocated and {{2}} reserved." if len(known) == 2 else f"{text}.", ooms, *known)
+    ]
+
+
+def _report(profile: Profile) -> list[Sentence]:
+    said = []
+    for names, text in REPORTED:
+        facts = [measured(profile, "exhausted_memory_gib", what=name) for name in names]
+        known = [each for each in facts if each is not None and each.value > 0.0]
+        if len(known) == len(names):
+            said.append(say(text, *known))
+    return said
+
+
+def _in_use(profile: Profile) -> list[Sentence]:
+    """That the memory is full and not fragmented, where nearly all that is reserved is allocated."""
+    share = measured(profile, "allocated_of_reserved_pct")
+    full = share is not None and share.value >= profile.thresholds["memory_in_use_pct"]
+    return [say(IN_USE, share)] if share is not None and full else []
