@@ -396,6 +396,9 @@ WHOLE = ("step", "compute")  # parts that are no loss by themselves
 def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
+        if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
+            text = f"{takes}; {lead.place.steps} takes {{1}} longer than usual (lead 1), and why is not recorded."
+            return Sentence(text, (step, lead.claim.facts[1]))
         if lead.place.part == "step" and lead.place.steps != EVERY_STEP:
             text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not recorded."
             return Sentence(text, (step, *lead.claim.facts[:2]))

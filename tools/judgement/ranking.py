@@ -111,9 +111,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         of_steps = judged
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
     open_leads = leads(profile, ordered_causes, of_steps, open_places)
-    open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
+    open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged, open_places)
     if of_steps.verdict == "problem":
-        open_leads = joined(open_leads, series_losses(profile, ordered_causes), MOST)
+        open_leads = joined(open_leads, series_losses(profile, ordered_causes, open_places), MOST)
     hung = judged is not of_steps
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)

@@ -41,8 +41,11 @@ SAID: Mapping[str, str] = MappingProxyType(
 )
 
 
-def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgement) -> tuple[Lead, ...]:
-    """The lead of an inconclusive verdict on records alone: its largest hypothesis, else its largest recorded part.
+def record_leads(
+    profile: Profile, causes: Sequence[RankedCause], judged: Judgement, open_places: Sequence[RankedCause] = ()
+) -> tuple[Lead, ...]:
+    """The leads of an inconclusive verdict on records alone: its largest hypothesis or place without a cause, else its
+    largest recorded part.
 
     Losses of the series that neither of them is are ``tools.judgement.series_losses``.
     """
@@ -50,12 +53,31 @@ def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgem
     if series is None or judged.verdict != "inconclusive":
         return ()
     of_thread = thread_lead(profile, series, judged)
-    first = _hypothesis(profile, series, causes[0], judged) if causes else _largest_part(profile, series, judged)
-    first = of_thread if of_thread is not None and _instead(of_thread, first, bool(causes)) else first
+    known = [open_lead(profile, series, each) for each in open_places]
+    known += [_hypothesis(profile, series, causes[0], judged)] if causes else []
+    known.sort(key=lambda each: -each.impact_pct)
+    first, *others = known or [_largest_part(profile, series, judged)]
+    if of_thread is not None and _instead(of_thread, first, bool(known)):
+        first, others = of_thread, []
+    return (*_with_change(profile, series, first), *others)
+
+
+def _with_change(profile: Profile, series: RunSeries, first: Lead) -> tuple[Lead, ...]:
+    """The lead next to a change of level or growth, the larger first; the whole step comes last."""
     change = level_lead(profile, series) or drift_lead(profile, series)
     if change is None:
         return (first,)
-    return (first, change) if first.place.part != "step" and first.impact_pct > change.impact_pct else (change, first)
+    whole = first.place.part == "step" and first.place.steps == EVERY_STEP
+    return (first, change) if not whole and first.impact_pct > change.impact_pct else (change, first)
+
+
+def open_lead(profile: Profile, series: RunSeries, place: RankedCause, loss: str = "") -> Lead:
+    """The place that a finding shows without its cause, with the causes that would look like it."""
+    finding = place.finding
+    candidates, decide_by = candidates_of(profile, finding.hints["open"], finding.ranks[0])
+    steps = steps_text(finding.steps, series.numbers()) if finding.steps else EVERY_STEP
+    where = Place(finding.hints["part"], finding.ranks, steps)
+    return Lead(where, place.impact_ms, place.impact_pct, finding.claim, candidates, decide_by, loss=loss)
 
 
 def _instead(of_thread: Lead, first: Lead, hypothesis: bool) -> bool:

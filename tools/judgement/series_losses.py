@@ -20,13 +20,14 @@ from tools.judgement.lead import EVERY_STEP, Lead, Place, candidates_of
 from tools.judgement.level_lead import level_lead
 from tools.judgement.pause_leads import EXPLAINED
 from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.record_leads import open_lead
 from tools.metrics.recorded.level_change import level_change
 from tools.metrics.recorded.long_steps import single_long_ms
 from tools.metrics.recorded.series import rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.steps.series import RunSeries
-from tools.views.steps.shape import PERIOD_STEPS, StepSeries
+from tools.views.steps.shape import PERIOD_STEPS, Stalls, StepSeries
 
 # Columns of the records that hold the time which causes of a family take from a step.
 OF_FAMILY = {"io": "data_wait_ms", "communication": "waiting_ms"}
@@ -56,13 +57,19 @@ class _Loss:
     lasting: bool = True  # of a whole stretch of the run, and not of steps here and there
 
 
-def series_losses(profile: Profile, causes: Sequence[RankedCause]) -> tuple[Lead, ...]:
-    """The losses of the series as leads, largest first, each without what well-supported causes account for."""
+def series_losses(
+    profile: Profile, causes: Sequence[RankedCause], open_places: Sequence[RankedCause] = ()
+) -> tuple[Lead, ...]:
+    """The losses of the series as leads, largest first, each without what well-supported causes account for.
+
+    ``open_places`` are those of the ranking; next to a trace they are leads already.
+    """
     series = profile.series
     if series is None or not causes:
         return ()
     sure = [(at, each) for at, each in enumerate(causes, 1) if _is_sure(profile, each)]
     found = [_lengthening(profile, series), _computing(profile, series, causes), _single(profile, series)]
+    found += [] if profile.traced else [_recurring(profile, series, each) for each in open_places]
     kept = [lead for loss in found if loss is not None and (lead := _without(profile, loss, sure)) is not None]
     return tuple(sorted(kept, key=lambda each: -each.impact_pct))
 
@@ -176,8 +183,24 @@ def _computing(profile: Profile, series: RunSeries, causes: Sequence[RankedCause
     candidates, decide_by = candidates_of(profile, "computing_steps", rank)
     place = Place("compute", (rank,), f"every {stalls.period} steps")
     claim = Sentence(COMPUTED, (*facts, ran, cost))
-    loss, share_pct = f"long steps every {stalls.period} steps", 100.0 * cost.value / series.mean_ms
-    lead = Lead(place, cost.value, share_pct, claim, candidates, decide_by, loss=loss)
+    share_pct = 100.0 * cost.value / series.mean_ms
+    lead = Lead(place, cost.value, share_pct, claim, candidates, decide_by, loss=_at_distance(stalls))
+    return _of_stalls(lead, stalls, series)
+
+
+def _recurring(profile: Profile, series: RunSeries, place: RankedCause) -> _Loss | None:
+    """Stalls at one distance of which only the length is recorded."""
+    stalls = rank_stalls(profile).get(series.slowest_rank)
+    if stalls is None:
+        return None
+    return _of_stalls(open_lead(profile, series, place, loss=_at_distance(stalls)), stalls, series)
+
+
+def _at_distance(stalls: Stalls) -> str:
+    return f"long steps every {stalls.period} steps"
+
+
+def _of_stalls(lead: Lead, stalls: Stalls, series: RunSeries) -> _Loss:
     rows = list(stalls.summed)
     return _Loss(lead, lambda ms: float((ms[rows] - np.median(ms)).sum()) / len(ms), series)
 

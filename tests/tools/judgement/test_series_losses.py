@@ -86,6 +86,14 @@ def test_single_long_steps_that_wait_for_data_and_cheap_ones_are_none() -> None:
     assert not _found(_loading(cheap, [40.0] * STEPS))[1]
 
 
+def test_long_steps_at_one_distance_of_which_only_the_length_is_known_are_a_lead_next_to_a_problem() -> None:
+    walls = [wall + (300.0 if step % 10 == 9 else 0.0) for step, wall in enumerate(_usual())]
+    found, (lead,) = _found(untraced_profile(records_of([step_rows(0, walls, data_wait_ms=[40.0] * STEPS, fetches=1)])))
+    assert (lead.place.steps, lead.loss) == ("every 10th step", "long steps every 10 steps")
+    assert lead.impact_ms == pytest.approx(30.0, rel=0.01)
+    assert "checkpoint_stall" not in [each.finding.cause for each in found.causes]
+
+
 def test_the_opening_of_a_problem_names_the_other_loss_with_its_cost_and_lead() -> None:
     walls = [wall + (60.0 if step >= 70 else 0.0) for step, wall in enumerate(_usual())]
     profile = _loading(walls, [40.0] * STEPS)

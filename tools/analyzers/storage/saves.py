@@ -34,6 +34,7 @@ OPEN_COLLECTOR = (
 COMPUTED = (
     "What is computed in the long steps is not recorded; metrics or statistics of the program would look the same."
 )
+OPEN_PLACE = {"open": "long_steps", "part": "step"}  # stalls of which only the length is known: a lead, no cause
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 WRITING = ": it is then that the process writes, as a checkpoint is saved."
@@ -129,7 +130,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
             *((say(RARER, *_spacings(profile, worst)),) if writers or logged else ()),
         ),
         against=() if writers or traced or logged else (say(UNSEEN if blocked else _open(series)),),
-        hints={} if writers or traced or logged or blocked else _unknown(profile),
+        hints={} if writers or traced or logged or blocked else OPEN_PLACE,
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
 
@@ -174,11 +175,6 @@ def _evaluating(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], 
         disproved_by="the long steps stay with evaluation turned off",
         signals=("evaluation lines in the log",),
     )
-
-
-def _unknown(profile: Profile) -> dict[str, str]:
-    """How the answer treats stalls of which only the length is known: next to a trace as a place without a cause."""
-    return {"open": "long_steps", "part": "step"} if profile.traced else {"alike": "long_steps"}
 
 
 def _open(series: RunSeries) -> str:
