@@ -23,9 +23,12 @@ MOST_FILES = 65_536
 MOST_RECOGNISED = 1_024  # files of a folder of which the content is looked at to recognise them
 MOST_ENTRIES = 1 << 18  # looked at in search of traces: 10,000 ranks with a folder and some files each
 DEEPEST, MOST_FOLDERS = 4, 65_536  # levels below the run folder in which traces are looked for, and folders of a level
+# torchrun: attempt_0/3/stdout.log; a folder for each rank or host: rank3, node-12, dgx07
 LOG_FOLDERS = re.compile(
-    r"(?:logs?|output|outputs|slurm|attempt_\d{1,4}|\d{1,6})\Z", re.I
-)  # torchrun: attempt_0/3/stdout.log
+    r"(?:logs?|output|outputs|slurm|attempt_\d{1,4}|\d{1,6}"
+    r"|(?:rank|node|host|worker|dgx|gpu|machine|server|compute)[-_.]?\w{0,32}\d)\Z",
+    re.I,
+)
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[\s*\{')
 LOOKED_AT = 1 << 20  # bytes: Kineto writes properties of devices and the job before the events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.knowledge.thresholds import Thresholds
+from tools.run.device_ranks import DeviceRanks, Sampled, ranks_of_devices
 from tools.run.recorded.counters import CounterRecords
 from tools.run.source_clocks import samples_in_training
 from tools.views.profile import Profile
@@ -19,6 +21,8 @@ PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
 BUSY = "device_busy_pct"
 POWER, LIMIT, POWER_SHARE = "device_power_w", "device_power_limit_w", "device_power_pct"
+UNUSUAL = re.compile(r"[^\w./-]")
+LONGEST_NAME = 80
 SAME = ("device_memory_total_bytes", "device_memory_usable_bytes", "device_clock_max_mhz")  # of devices of one model
 
 
@@ -95,16 +99,20 @@ class CounterView:
         moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()
         wide = moments.join(values).reset_index()
         several = {name: own[name].nunique() > 1 for name in ("file", "host")}
-        hosts = {host: at for at, host in enumerate(dict.fromkeys(own["host"]))}
         found: dict[str, DeviceReadings] = {}
         for (file, host, device), table in wide.groupby(PLACE, sort=True):
             name = str(device)
-            name += f" of host {hosts[host]}" if several["host"] else f" of file {file}" if several["file"] else ""
-            name += f" of file {file}" if name in found else ""  # a further file of a host
+            stated = several["host"] and str(host)
+            name += f" of {_plain(str(host))}" if stated else f" of {self._file(int(str(file)))}" * several["file"]
+            name += f" in {self._file(int(str(file)))}" if name in found else ""  # a further file of a host
+            name += f" ({file})" if name in found else ""
             found[name] = DeviceReadings(
                 name, self._model(int(str(file)), int(str(device))), table.reset_index(drop=True), self.limits
             )
         return found
+
+    def _file(self, file: int) -> str:
+        return _plain(self.records.sources[file].path)
 
     def peers(self, name: str) -> tuple[DeviceReadings, ...]:
         """The other devices of the same model; where no model is stated, those of the same file and host that have the
@@ -153,6 +161,11 @@ def without_kernels(devices: Mapping[str, DeviceReadings]) -> bool:
     return bool(sampled) and all(float(each.table[BUSY].max()) == 0.0 for each in sampled)
 
 
+def _plain(name: str) -> str:
+    """A name of a host or file as a part of a device's name."""
+    return UNUSUAL.sub("_", name)[:LONGEST_NAME]
+
+
 def _add_total(values: pd.DataFrame) -> None:
     """The memory of devices whose samples give its parts alone, as the counters that DCGM exporter has by default.
 
@@ -193,3 +206,24 @@ def counter_view(profile: Profile) -> CounterView | None:
     return profile.memo(
         "counter_view", lambda: CounterView(samples_in_training(profile.run) or records, profile.thresholds)
     )
+
+
+def rank_of_device(profile: Profile, name: str) -> int | None:
+    """The rank that uses a sampled device; None where no file says so."""
+    return _device_ranks(profile).ranks.get(_place(profile, name))
+
+
+def used_by_job(profile: Profile, name: str) -> bool:
+    """Whether a rank of the job may use a sampled device: False where all of them are known to use others."""
+    return _place(profile, name) not in _device_ranks(profile).unused
+
+
+def _device_ranks(profile: Profile) -> DeviceRanks:
+    return profile.memo("ranks_of_devices", lambda: ranks_of_devices(profile.run))
+
+
+def _place(profile: Profile, name: str) -> Sampled:
+    view = counter_view(profile)
+    assert view is not None
+    first = view.devices[name].table.iloc[0]
+    return int(first["file"]), str(first["host"]), int(first["device"])

@@ -284,8 +284,8 @@ def test_tcp_segments_sent_again_between_two_readings(tmp_path: Path) -> None:
 def test_devices_of_two_files_are_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "b").write_text(rows(HOT))
     profile = profile_of(tmp_path, rows(GOOD))
-    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of file 0").value == 1500.0
-    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of file 1").value == 1900.0
+    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of b").value == 1500.0
+    assert measure(profile, "device_counter_mhz", counter="device_clock_mhz", device="0 of samples").value == 1900.0
 
 
 def test_without_samples_no_such_question_arises(tmp_path: Path) -> None:

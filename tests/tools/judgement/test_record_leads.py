@@ -106,7 +106,7 @@ def test_a_rhythm_in_the_log_is_the_lead_with_the_steps_that_it_hits(tmp_path: P
         "evaluation_stall",
         "garbage_collection",
     ]
-    assert not found.causes and not found.advice, "only the length of the steps is known, and nothing says of saving"
+    assert (found.causes, found.advice) == ([], []), "only the length of the steps is known, nothing says of saving"
     assert "operator_compilation" in [each.cause for each in lead.candidates]
     assert "every 6th step takes 340 ms" in found.answer[0]
     assert "monitor.step()" in lead.decide_by

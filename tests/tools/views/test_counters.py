@@ -22,8 +22,8 @@ def test_each_file_of_a_host_keeps_its_readings() -> None:
     kept = {name: {each: each_device.table[each].tolist() for each in (BUSY, POWER) if each_device.has(each)}
             for name, each_device in found.items()}  # fmt: skip
     assert kept == {
-        "0 of host 0": {BUSY: [90.0]},
-        "0 of host 1": {BUSY: [80.0]},
-        "0 of host 0 of file 1": {POWER: [300.0]},
-        "0 of host 1 of file 1": {POWER: [200.0]},
+        "0 of a": {BUSY: [90.0]},
+        "0 of b": {BUSY: [80.0]},
+        "0 of a in power.json": {POWER: [300.0]},
+        "0 of b in power.json": {POWER: [200.0]},
     }

@@ -11,7 +11,15 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
-from tools.views.counters import POWER, POWER_SHARE, DeviceReadings, counter_view, waits_only
+from tools.views.counters import (
+    POWER,
+    POWER_SHARE,
+    DeviceReadings,
+    counter_view,
+    rank_of_device,
+    used_by_job,
+    waits_only,
+)
 from tools.views.device.kernels import device_of
 from tools.views.profile import Profile
 
@@ -32,6 +40,8 @@ NO_LOAD = "no device is under load in any reading: the samples are not of the ru
 ONLY_WAITING = "kernels run, but no device draws the power of computation in any reading"
 SHOWN = 8
 WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
+NOT_OF_JOB = "no rank of the job uses the sampled devices that are under load, by NCCL's lines"
+WHOSE_OPEN = "No file says which rank uses it."
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
 NO_KERNEL = (
@@ -64,6 +74,12 @@ def _no_load(devices: dict[str, DeviceReadings]) -> str:
     return ONLY_WAITING if waits_only(devices) else NO_LOAD
 
 
+def _called(profile: Profile, name: str) -> str:
+    """The device, and the rank that uses it where the files lead to one."""
+    rank = rank_of_device(profile, name)
+    return name if rank is None else f"{name} (rank {rank})"
+
+
 def _loaded(devices: dict[str, DeviceReadings]) -> dict[str, DeviceReadings]:
     return {name: each for name, each in devices.items() if each.loaded.any()}
 
@@ -82,20 +98,23 @@ def clocks(profile: Profile) -> Check | None:
     if not known:
         reason = "the samples hold neither clocks nor reasons for lowering them"
         return cannot_answer(reason, _needed(profile, CLOCKS_NEEDED))
-    busy = [name for name in known if name in _loaded(devices)]
+    loaded = [name for name in known if name in _loaded(devices)]
+    busy = [name for name in loaded if used_by_job(profile, name)]
     if not busy:
-        return cannot_answer(_no_load(devices), _needed(profile, CLOCKS_NEEDED))
+        return cannot_answer(NOT_OF_JOB if loaded else _no_load(devices), _needed(profile, CLOCKS_NEEDED))
     slowed = {name: each for name in busy if (each := _slowed(profile, name, devices[name])) is not None}
     if slowed:
-        return found(_with_others(slowed))
-    notes = [each for name in busy for each in _at_limit(profile, name)]
+        return found(_with_others(profile, slowed))
+    others = [name for name in loaded if name not in busy]
+    aside = [say(f"By NCCL's lines no rank of the job uses device {', '.join(others[:SHOWN])}.")] if others else []
+    notes = [*aside, *(each for name in busy for each in _at_limit(profile, name))]
     return symptom(*notes) if notes else clean(*_steady(profile, busy[0], devices[busy[0]]))
 
 
-def _with_others(slowed: dict[str, Finding]) -> Finding:
+def _with_others(profile: Profile, slowed: dict[str, Finding]) -> Finding:
     """The surest finding, which names the other devices of which the same holds: a job waits for its slowest one."""
     first = max(slowed, key=lambda name: slowed[name].confidence)
-    others = [name for name in slowed if name != first]
+    others = [_called(profile, name) for name in slowed if name != first]
     if not others:
         return slowed[first]
     shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
@@ -118,29 +137,35 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
     flag = max(shares, key=lambda each: shares[each].value, default="")
     if flag and shares[flag].value >= limits["clock_lowered_pct"]:
         mechanism, reason = REASONS[flag]
-        text = f"Device {name} lowers its clock {reason} in {{0}} of the readings under load."
+        text = f"Device {_called(profile, name)} lowers its clock {reason} in {{0}} of the readings under load."
         claim, sure = (
             say(text, shares[flag]),
             confidence((shares[flag].value, limits["clock_lowered_pct"]), at_most=limits["throttle_confidence"]),
         )
     elif own is not None and peers is not None and below_pct >= limits["clock_below_others_pct"]:
         mechanism = "power_cap" if _lower_limit(profile, name) else "down_clock"
-        text = f"Under load device {name} runs at {{0}}, the median of the others at {{1}}."
+        text = f"Under load device {_called(profile, name)} runs at {{0}}, the median of the others at {{1}}."
         claim, sure = (
             say(text, own, peers),
             confidence((below_pct, limits["clock_below_others_pct"]), at_most=limits["clock_confidence"]),
         )
     else:
         return None
+    rank = rank_of_device(profile, name)
+    open_rank = rank is None and (profile.run.layout.world_size or len(_devices(profile))) > 1
     finding = Finding(
         cause="slow_device",
         mechanism=mechanism,
         claim=claim,
+        ranks=(rank,) if rank is not None and rank in profile.rank_numbers else (),
         confidence=min(sure, limits["few_readings_confidence"])
         if int(device.loaded.sum()) < limits["few_loaded_readings"]
         else sure,
         details=_state(profile, name),
-        against=(say("Kernels that wait for memory or for the host do not slow down with the clock."),),
+        against=(
+            say("Kernels that wait for memory or for the host do not slow down with the clock."),
+            *((say(WHOSE_OPEN),) if open_rank else ()),
+        ),
         signals=("throttle reasons set",)
         if flag and shares[flag].value >= limits["clock_lowered_pct"]
         else ("clock below peers",),
@@ -248,7 +273,7 @@ def devices_alike(profile: Profile) -> Check | None:
     if len(devices) < 2:
         return None
     unused = [each for name in devices if (each := _unused(profile, name)) is not None]
-    apart = [each for name in _loaded(devices) for each in _apart(profile, name)]
+    apart = [each for name in _loaded(devices) if used_by_job(profile, name) for each in _apart(profile, name)]
     if unused or apart:
         return symptom(*unused, *apart)
     compared = [each for name in _loaded(devices) for each in _state(profile, name)]
@@ -271,7 +296,10 @@ def _unused(profile: Profile, name: str) -> Sentence | None:
     pair = _pair(profile, "pct", "device_busy_pct", name, 0)
     if pair is None or pair[0].value > limits["device_unused_pct"] or pair[1].value < limits["device_used_pct"]:
         return None
-    return say(f"On device {name} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair)
+    called = _called(profile, name)
+    return say(
+        f"On device {called} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair
+    )
 
 
 def _busy_alike(profile: Profile, name: str) -> bool:
@@ -286,15 +314,16 @@ def _apart(profile: Profile, name: str) -> list[Sentence]:
     if not _busy_alike(profile, name):
         return []
     said: list[Sentence] = []
+    called = _called(profile, name)
     hot, power = (_pair(profile, *each, name, 1) for each in (("c", "device_temperature_c"), ("w", "device_power_w")))
     if hot is not None and hot[0].value - hot[1].value >= limits["device_hotter_c"]:
-        text = f"Device {name} is at {{0}}, the median of the others at {{1}}, under like load: look at its cooling."
+        text = f"Device {called} is at {{0}}, the median of the others at {{1}}, under like load: look at its cooling."
         said.append(say(text, *hot))
     if (
         power is not None
         and abs(power[0].value / max(power[1].value, 1e-9) - 1.0) >= limits["device_power_apart_pct"] / 100.0
     ):
-        text = f"Device {name} draws {{0}}, the median of the others {{1}}: its work or its clock differs."
+        text = f"Device {called} draws {{0}}, the median of the others {{1}}: its work or its clock differs."
         said.append(say(text, *power))
     return said
 

@@ -148,6 +148,8 @@ class CounterSource:
     driver: str = ""
     devices: tuple[tuple[int, str], ...] = ()  # index and model
     host: str = ""
+    buses: tuple[tuple[int, int], ...] = ()  # index and PCI address as a number (domain, bus, device and function)
+    numbered: bool = True  # the indices of devices are stated, and not counted in order of appearance
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,6 +136,23 @@ class RepeatedLine:
 
 
 @dataclass(frozen=True)
+class RankPlace:
+    """Where a member of a communicator runs, by the line in which NCCL states that it joined.
+
+    ``seen`` is the device's number in the process, ``listed`` that of the machine as NVML counts (None and -1 where
+    the line does not state them), ``bus`` its PCI address as a number (domain, bus, device and function).
+    """
+
+    rank: int
+    size: int
+    host: str
+    process: str
+    seen: int
+    listed: int | None = None
+    bus: int = -1
+
+
+@dataclass(frozen=True)
 class NcclFacts:
     """The facts of NCCL's own output about the whole job."""
 
@@ -149,7 +166,7 @@ class NcclFacts:
     hosts: tuple[str, ...] = ()
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()
-    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # host and device of ranks of the largest one
+    places: tuple[RankPlace, ...] = ()  # of the ranks of the largest ones, in the order of the lines
     warnings: tuple[RepeatedLine, ...] = ()  # NCCL WARN, by text without its numbers
     unjoined: Communicator | None = None  # connections whose communicator the output does not name, as an excerpt
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tools.run.recorded.job_log import Cited, Communicator, NcclFacts, RepeatedLine
+from tools.run.recorded.job_log import Cited, Communicator, NcclFacts, RankPlace, RepeatedLine
 
 # host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
 # write into one line, so it can begin anywhere.
@@ -15,6 +15,7 @@ HEAD = re.compile(
     r"NCCL (INFO|WARN|TRACE|VERSION) ?"
 )
 NVML_DEVICE = re.compile(r"nvmlDev (\d{1,4})")  # its number on the machine, as nvidia-smi shows it
+BUS = re.compile(r"busId ([0-9a-f]{1,12})\b")
 NEXT = " NCCL "
 WARNS = "NCCL WARN"
 NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F:.]*")
@@ -58,7 +59,6 @@ class _Joined:
     line: int
     ranks: set[int] = field(default_factory=set)
     complete: bool = False
-    places: dict[int, tuple[str, int]] = field(default_factory=dict)  # host and device of each rank
     connections: _Connections = field(default_factory=_Connections)
     init_s: float | None = None
 
@@ -76,6 +76,7 @@ class NcclReader:
         self._interfaces: dict[str, Cited] = {}
         self._direct: dict[str, dict[str, Cited]] = {"Enabled": {}, "Disabled": {}}
         self._joined: dict[str, _Joined] = {}
+        self._places: dict[RankPlace, None] = {}  # of the largest communicators
         self._pending: dict[Process, _Connections] = {}
         self._last: dict[Process, str] = {}
         self._hosts: dict[str, None] = {}
@@ -175,10 +176,16 @@ class NcclReader:
         if not joined.complete:
             joined.complete, joined.line = True, number
         joined.ranks.add(rank)
-        stated = NVML_DEVICE.search(found[0])
-        joined.places.setdefault(rank, (process[0], int(stated[1]) if stated else int(process[2])))
+        self._placed(RankPlace(rank, size, process[0], process[1], int(process[2]), *_device_of(found[0])))
         self._last[process] = key
         self._settle(process)
+
+    def _placed(self, place: RankPlace) -> None:
+        largest = next((each.size for each in self._places), 0)
+        if place.size > largest:
+            self._places = {}
+        if place.size >= largest and len(self._places) < MOST_PENDING:
+            self._places[place] = None
 
     def _settle(self, process: Process) -> None:
         """Add a process's connections to the communicator that it made last."""
@@ -208,20 +215,13 @@ class NcclReader:
             gpu_direct_off=tuple(self._direct["Disabled"].values()),
             gpu_direct_on=tuple(self._direct["Enabled"].values()),
             fallbacks=tuple(self._fallbacks.values()),
-            places=self._places(),
+            places=tuple(self._places),
             warnings=tuple(self._warnings.values()),
             hosts=tuple(self._hosts),
             lines=self.lines,
             communicators=tuple(self._communicators()),
             unjoined=self._unjoined(),
         )
-
-    def _places(self) -> dict[int, tuple[str, int]]:
-        """Host and device of the ranks of the largest communicator; none where two ranks would share a device, as where
-        each process sees one device alone and no line states its number on the machine."""
-        largest = max(self._joined.values(), key=lambda each: each.size, default=None)
-        found = {} if largest is None else largest.places
-        return found if len(set(found.values())) == len(found) else {}
 
     def _unjoined(self) -> Communicator | None:
         """The connections of processes whose communicators the output does not name, as of one without ranks."""
@@ -250,6 +250,12 @@ class NcclReader:
             transport_lines=own.lines,
             init_s=joined.init_s,
         )
+
+
+def _device_of(text: str) -> tuple[int | None, int]:
+    """The number of the device on the machine and its PCI address."""
+    listed, bus = NVML_DEVICE.search(text), BUS.search(text)
+    return None if listed is None else int(listed[1]), -1 if bus is None else int(bus[1], 16)
 
 
 def _add(whole: _Connections, own: _Connections) -> None:

@@ -24,6 +24,7 @@ from tools.run.recorded.job_log import (
 )
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
+from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
@@ -189,7 +190,7 @@ def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], li
     else:
         chosen = best
     if NO_RANK in chosen:
-        notes.append("its steps name no rank; they are those of the job and are listed under rank 0")
+        notes.append(UNNAMED)
         if len(found.get(NO_RANK, ())) > 1:
             notes.append(f"{len(found[NO_RANK])} pods print steps without a rank; the one with the most is used")
     notes += [note for series in chosen.values() for note in series.notes]
@@ -271,7 +272,11 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
         clock=_one_clock(log.clock for log in used),
         grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
-        nccl=replace(most_nccl.nccl, warnings=tuple(each for log in logs for each in log.nccl.warnings)),
+        nccl=replace(
+            most_nccl.nccl,
+            warnings=tuple(each for log in logs for each in log.nccl.warnings),
+            places=tuple(dict.fromkeys(each for log in logs for each in log.nccl.places)),
+        ),
         timeouts=tuple(each for log in logs for each in log.timeouts),
         warnings=tuple(each for log in logs for each in log.warnings),
         reports=tuple(each for log in logs for each in log.reports),

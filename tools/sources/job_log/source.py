@@ -23,9 +23,13 @@ NAMES = re.compile(r".+\.(?:log|out|err|stdout|stderr)\Z|slurm-.+|nohup\.out\Z")
 NOTHING_STATED = "no line with a step and its time, of NCCL, of a watchdog or of a known table"
 
 
+BY_NAME = "rank {} is taken from the file's name"
+
+
 def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "") -> Contribution:
     """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
     from tools.run.model import Source, SourceStatus
+    from tools.sources.job_log.file_ranks import UNNAMED, of_rank, ranks_by_name
     from tools.sources.job_log.one_job import of_another_job
     from tools.sources.job_log.reader import joined, read_job_log
 
@@ -50,6 +54,14 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
         places.append(len(sources))
         sources.append(Source(path, JOB_LOG_FORMAT, read.ranks, status, note, bytes=_size(path), events=steps))
         logs.append(read.log)
+    named = ranks_by_name([sources[at].path for at in places], logs)
+    for at, rank in named.items():
+        source = sources[places[at]]
+        logs[at] = of_rank(logs[at], rank)
+        sources[places[at]] = replace(source, ranks=(rank,), note=source.note.replace(UNNAMED, BY_NAME.format(rank)))
+    if named:
+        notes = [each for each in notes if not each.endswith(UNNAMED)]
+        notes.append("of logs whose steps name no rank the rank is taken from the file's name")
     others = of_another_job(logs, anchor.world_size)
     for at, reason in others.items():
         source = sources[places[at]]

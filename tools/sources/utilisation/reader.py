@@ -116,11 +116,12 @@ def _lines(reader: LineReader) -> Iterator[tuple[int, str]]:
         yield raw.number, COLOUR.sub("", text) if "\x1b" in text else text
 
 
-def read_counters(path: Readable) -> CounterFile:
-    """All samples of a file in bounded memory; ``InputError`` where it cannot be read."""
+def read_counters(path: Readable, called: str = "") -> CounterFile:
+    """All samples of a file in bounded memory; ``InputError`` where it cannot be read. ``called``: what the run calls
+    the file, else its name."""
     expansion = Expansion(path, LIMITS)
     read = samples_in(_whole_or_first(expansion))
-    name = getattr(path, "name", str(path))
+    name = called or getattr(path, "name", str(path))
     notes = [each.remark for each in read if each.remark and not len(each)]
     notes += [f"{expansion.damage}, and what follows was left out"] if expansion.damage else []
     notes += (
@@ -164,5 +165,7 @@ def counters_of(readings: Readings, name: str, listed_as: str = COUNTER_FORMAT) 
         driver=readings.driver,
         devices=tuple(sorted(readings.devices.items())),
         host=readings.host,
+        buses=tuple(sorted(readings.buses.items())),
+        numbered=readings.numbered,
     )
     return CounterRecords(table, (source,))

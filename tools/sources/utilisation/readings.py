@@ -96,6 +96,8 @@ class Readings:
     host: str = ""
     interval_s: float | None = None
     devices: dict[int, str] = field(default_factory=dict)
+    buses: dict[int, int] = field(default_factory=dict)  # PCI addresses as numbers
+    numbered: bool = True  # the numbers of devices are those that the file states
     remark: str = ""  # what could not be used, one sentence
     counters: Names = field(default_factory=Names)
     parts: Names = field(default_factory=Names)

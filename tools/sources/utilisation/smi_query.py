@@ -55,6 +55,9 @@ FIELDS = {
 }
 INDEX = ("index", "gpu_index", "gpu_id", "gpu", "gpu_idx", "device")
 IDENTITY = ("uuid", "gpu_uuid", "pci_bus_id", "gpu_bus_id", "pci_bus", "gpu_serial", "serial")
+BUSES = ("pci_bus_id", "gpu_bus_id", "pci_bus")
+BUS_ID = re.compile(r"\s*([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])\s*\Z")
+MOST_DEVICES = 1024
 TIMES = ("timestamp", "time", "datetime", "date_time")
 NAMES = ("name", "gpu_name")
 UNIT_ENDINGS = ("_percent", "_pct", "_w", "_watts", "_c", "_celsius", "_mhz", "_mib", "_mb")
@@ -113,15 +116,20 @@ class SmiQuery:
             device = int(index)
         elif identity is not None:
             device = self.known.setdefault(identity.strip(), len(self.known))
+            self.readings.numbered = False
         else:
             device = 0
+            self.readings.numbered = False
             self.unnamed.append((len(self.readings), at))
         if device in self.seen or self.tick < 0:
             self.tick += 1
             self.seen = set()
         self.seen.add(device)
+        bus = next((BUS_ID.match(row[name]) for name in BUSES if name in row), None)
+        if bus is not None and len(self.readings.buses) < MOST_DEVICES:
+            self.readings.buses.setdefault(device, int(bus[1] + bus[2] + bus[3] + bus[4], 16))
         name = next((row[name].strip() for name in NAMES if name in row), "")
-        if name and len(self.readings.devices) < 1024:
+        if name and len(self.readings.devices) < MOST_DEVICES:
             self.readings.devices.setdefault(device, name[:LONGEST_PART])
         if "driver_version" in row:
             self.readings.driver = row["driver_version"].strip()[:LONGEST_PART]

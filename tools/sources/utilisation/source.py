@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,14 +29,17 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     records: CounterRecords | None = None
     sources: list[Source] = []
     notes: list[str] = []
-    for path in (file for each in found for file in each.files):
+    files = [file for each in found for file in each.files]
+    named = Counter(path.name for path in files)
+    for path in files:
+        called = f"{path.parent.name}/{path.name}" if named[path.name] > 1 else path.name  # a folder for each host
         try:
-            read = read_counters(path)
+            read = read_counters(path, called)
         except InputError as error:
             sources.append(Source(path, COUNTER_FORMAT, (), "excluded", str(error)))
             continue
         note = "; ".join(read.notes)
-        notes += [f"{path.name}: {each}" for each in read.notes]
+        notes += [f"{called}: {each}" for each in read.notes]
         if read.records is None:
             sources.append(Source(path, COUNTER_FORMAT, (), "excluded", note or "it holds no samples of counters"))
             continue
