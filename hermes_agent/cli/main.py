@@ -72,6 +72,7 @@ def foreign_packages(names: Sequence[str] = PACKAGES, home: Path = HOME) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     from hermes_agent.cli.terminal import DebugFormat, note, print_traceback
+    from hermes_agent.locations.places import by_origin
     from tools.errors import ExitCode, HermesError
 
     # Messages of libraries below a warning repeat what they send and receive, also addresses with a password in them.
@@ -88,7 +89,7 @@ def _run(args: argparse.Namespace) -> int:
     except HermesError as error:
         if args.debug:
             print_traceback()
-        note(str(error))
+        note(by_origin(str(error)))
         return error.exit_code
     except KeyboardInterrupt:
         note("interrupted")

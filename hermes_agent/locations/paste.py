@@ -6,6 +6,7 @@ files of its own, in which the lines keep their numbers.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from hashlib import blake2b
@@ -16,6 +17,8 @@ from tools.errors import InputError
 
 MOST_BYTES = 64 << 20
 LOG, TABLES = "pasted.log", "pasted-device-table.log"
+DOCUMENT = "pasted.json"  # a trace or a state of a trainer, which readers know by its content
+SHOWN = "the pasted text"
 HEAD = re.compile(rb"\|\s{0,9}(?:NVIDIA-SMI|npu-smi)\b")  # of a device table in a frame
 ROW = re.compile(rb"\s*[|+].*[|+]\s*\Z")
 LONGEST_QUESTION = 300
@@ -47,6 +50,9 @@ def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
     folder, formats = new_folder(cache_dir), record_formats(log_pattern)
     known = False
     try:
+        if is_document(data):
+            (folder / DOCUMENT).write_bytes(data)
+            return store(folder, f"pasted:{blake2b(data).hexdigest()}", SHOWN)
         for name, part in zip((LOG, TABLES), taken_apart(data), strict=True):
             if not part.strip():
                 continue
@@ -60,7 +66,18 @@ def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
     except BaseException:
         discard(folder)
         raise
-    return store(folder, f"pasted:{blake2b(data).hexdigest()}", "pasted text")
+    return store(folder, f"pasted:{blake2b(data).hexdigest()}", SHOWN)
+
+
+def is_document(data: bytes) -> bool:
+    """Return whether the text is one JSON object or list, and no lines of a log."""
+    text = data.strip()
+    if not (text.startswith((b"{", b"[")) and text.endswith((b"}", b"]"))):
+        return False
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def taken_apart(data: bytes) -> tuple[bytes, bytes]:

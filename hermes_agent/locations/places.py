@@ -133,6 +133,13 @@ def _prune(cached: Path) -> None:
         old.unlink(missing_ok=True)
 
 
+def by_origin(text: str) -> str:
+    """Return a message with the copies of this process named by what they were copied from, not by their folders."""
+    for folder in _made:
+        text = text.replace(str(folder), origin(folder) or folder.name)
+    return text
+
+
 def origin(path: Path) -> str:
     """Return the URL, without credentials, that this was copied from; empty for any other path."""
     if path.parent.name != FOLDER:

@@ -37,6 +37,7 @@ from hermes_agent.questions.answers import (
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.fallback import by_diagnosis, with_diagnosis
 from hermes_agent.questions.nccl_output import of_nccl
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.reading import asked
@@ -72,6 +73,7 @@ AT_END = re.compile(
     r"|\b(first) (?:and|vs|versus|to|against|with) (?:the )?(last|final)\b"
 )
 AND_WHY = re.compile(r"\bwhy$")
+AND_REASON = re.compile(r"\bwhy\b")  # a figure is no reason
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
 OF_LENGTH = ("How many", "Which")  # English forms of questions that a length may bound
@@ -165,8 +167,14 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     if recorded := of_nccl(discussion, question) or recorded_figure(discussion, question):
         return RECORDED, recorded
     name, text = _answered(discussion, question, spoken)
-    if name in OF_THEIR_OWN or question.page:
+    if question.page:
         return name, text
+    if name == NOT_UNDERSTOOD and (found := by_diagnosis(discussion, question, understood=False)):
+        return "overview", found
+    if name in OF_THEIR_OWN:
+        return name, text
+    if name == NOT_MEASURABLE or name in OF_TROUBLE:
+        return name, with_diagnosis(discussion, question, text)
     return name, nearest_only(question, name, text, name in OF_NO_FIGURE) or text
 
 
@@ -225,11 +233,13 @@ def _of_its_name(discussion: Discussion, question: Question, name: str, text: st
 def _wanted(discussion: Discussion, question: Question, name: str) -> asked.Asked | None:
     """The figure that a question asks for, answered as ``name``; names of the run count where that is broad."""
     if not asked.may_ask_figure(question):  # nothing is read of the run for it
-        return asked.about_topic(question) if name == NOT_UNDERSTOOD else None
+        unread = name == NOT_UNDERSTOOD and not AND_REASON.search(question.words)
+        return asked.about_topic(question) if unread else None
     wanted = asked.asked(question)
     if name in BROAD or (wanted is not None and wanted.topic.given.get("kind")):
         wanted = asked.asked(question, figures.unknown_topic(discussion, question))
-    return asked.about_topic(question) if wanted is None and name == NOT_UNDERSTOOD else wanted
+    unread = wanted is None and name == NOT_UNDERSTOOD and not AND_REASON.search(question.words)
+    return asked.about_topic(question) if unread else wanted
 
 
 def _by_kind(discussion: Discussion, question: Question) -> tuple[str, str]:
@@ -309,7 +319,7 @@ OF_NO_FIGURE = {
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
     "sampled_devices", "last_call", "save_interval", "save_cost", "other_process",
-    "slower_cpu",
+    "slower_cpu", "not_finite", "stage_layers", "experts", "stated_eta",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -319,6 +329,13 @@ OF_THEIR_OWN = {
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
 }  # fmt: skip
+OF_TROUBLE = {
+    "ranks",
+    "bound",
+    "timeouts",
+    "suspicion",
+    "longer_steps",
+}  # asked of what is wrong: the diagnosis is of it
 OPINIONS = {NOT_UNDERSTOOD, "suspicion", "definition", "overview"}  # no answers to a question for a figure
 OF_ALL_RANKS = {"steps"}  # their answers do not look at the ranks named
 OF_ALL_STEPS = {
@@ -356,6 +373,10 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "rhythm": steps.rhythm,
         "drift": job_output.drift,
         "timeouts": job_output.timeouts,
+        "not_finite": job_output.not_finite,
+        "stated_eta": job_output.stated_eta,
+        "experts": setup.experts,
+        "stage_layers": job_output.stage_layers,
         "skipped_steps": job_output.skipped_steps,
         "flop_rate": job_output.flop_rate,
         "start": job_output.start,

@@ -12,6 +12,7 @@ from hermes_agent.questions.reading.conversation import IT, Conversation, turn_o
 from hermes_agent.questions.reading.question import LIMIT
 from hermes_agent.questions.short_form import in_short, without_reading
 
+SAID_WORDS = 4  # fewer are a name that is asked about: "rank 3, why?"
 MOST_PARTS = 3  # further ones stay with the last
 MORE_ALONE = "Ask one of them alone for the rest of its answer."
 SEVERAL = "several_questions"
@@ -65,6 +66,8 @@ def answered(discussion: Discussion, text: str, page: int = 0) -> Answer:
     parts = () if page else parted(text)
     if len(parts) < 2:
         return reply(discussion, text, page)
+    if len(parts) == 2 and _statement(parts[0]):  # what was seen is no question: the one after it is about it
+        return reply(discussion, text if WHY.match(parts[1]) else parts[1])
     found = _of_each(discussion, parts)
     if found is None or all(each.answer.intent == NOT_UNDERSTOOD for each in found):
         return reply(discussion, text, page)
@@ -84,6 +87,14 @@ def parted(text: str) -> tuple[str, ...]:
     if pattern is CHINESE_PARTED and not all(CHINESE_QUESTION.search(each) for each in parts):
         return (kept,)
     return tuple(parts)
+
+
+QUESTION = re.compile(rf"^(?:{_ENGLISH}|{_GERMAN}|show|list|give|tell|compare|explain|name|print|find)", re.I)
+
+
+def _statement(part: str) -> bool:
+    """Whether a part of an English text says what was seen, and asks nothing."""
+    return part.isascii() and not QUESTION.search(part) and len(part.split()) >= SAID_WORDS
 
 
 def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | None:

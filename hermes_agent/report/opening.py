@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks, spans
 from tools.analyzers.registry import check_of
+from tools.analyzers.steps.output_warnings import lost_from, not_finite
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Check, Fact, Sentence
 from tools.judgement.catalog import measure
@@ -43,7 +44,17 @@ NO_TRAINING = "No training step found: the traces hold neither a backward pass n
 
 
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
-    """Return the first sentences, the headline first; every figure is a fact."""
+    """Return the first sentences, the headline first; every figure is a fact.
+
+    A loss that is no finite number from some step on comes before how fast the steps are.
+    """
+    said = _of_speed(profile, ranking)
+    lost = not_finite(profile) if lost_from(profile) is not None else []
+    known = {each.template for each in lost}
+    return [*lost, *(each for each in said if each.template not in known)]
+
+
+def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
     if not profile.measured:
         return [
             *_of_output(profile),

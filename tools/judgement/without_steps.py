@@ -66,6 +66,8 @@ def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:
         return "a table of a whole recording does not show single steps", capture_of(profile)
     if not log.comm_tests.empty:
         return "a bandwidth test does not show what a step of a training loses", LINKS
+    if not log.timers.empty:
+        return "no trace was read, and timers do not show what their parts consist of", capture_of(profile)
     source = stated_by(profile.run)
     verb = "hold" if source.endswith("events") else "holds"
     return f"no trace was read, and {source} {verb} no series of steps", STEP_LINES

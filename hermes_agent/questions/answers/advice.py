@@ -15,6 +15,7 @@ from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.reading.question import Question, Subject, normalised, subject_of, wording
 from hermes_agent.questions.typed_changes import with_changes
+from tools.analyzers.steps.output_warnings import lost_from
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import Thresholds
@@ -51,7 +52,8 @@ SWITCHES = {"true", "false", "1", "0", "recommended", "advice", "suggested"}
 # A question for yes or no about the whole run: is it well, or is it slow.
 HEALTH = re.compile(
     r"^(?:is|was|does|do|are|am|looks?|everything|all)\b.*\b(?:(?P<well>healthy|ok|okay|fine|good|well|normal|efficient|optimal|fast)"
-    r"|slow|bad|unhealthy|broken|wrong|inefficient|problems?|issues?)\b"
+    r"|slow|bad|unhealthy|broken|wrong|inefficient|problems?|issues?|odd|off|strange|unusual|(?P<usual>reasonable|plausible"
+    r"|acceptable|to be expected))\b"
 )
 HOLDS = 0.99  # of the cost: a part of the step that is smaller cannot hold it
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
@@ -63,7 +65,9 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
         return None
     diagnosis = discussion.diagnosis
     asked = HEALTH.search(question.words)
-    lead = wording(f"{'well' if asked['well'] else 'slow'}_{diagnosis.verdict}") if asked else ""
+    kind = "" if asked is None else "usual" if asked["usual"] else "well" if asked["well"] else "slow"
+    lost = asked is not None and not discussion.profile().traced and lost_from(discussion.profile()) is not None
+    lead = wording(f"{kind}_{'lost' if lost else diagnosis.verdict}") if kind else ""
     first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(

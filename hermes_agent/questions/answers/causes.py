@@ -266,6 +266,8 @@ def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
     if kinds == {"unwatched"}:
         return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
     if kinds & {"open", "absent", "unwatched"}:
+        if any(check.status == "found" for each in found for check in each.checks):
+            return wording("seen_of").format(subject.title)
         return f"Nothing found points to {subject.title}, but not every question about it could be answered."
     return f"Nothing points to {subject.title}: all checks for it are clean."
 

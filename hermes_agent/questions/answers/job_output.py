@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CheckRecord
+from hermes_agent.questions.answers.advice import summarise
 from hermes_agent.questions.answers.causes import check_text
 from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.discussion import Discussion
@@ -22,7 +23,10 @@ DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communicat
 HCCL_ERRORS = "communication.hccl_errors"
 WAITING = (TIMEOUTS, HCCL_ERRORS)  # these name who waited
 OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras")  # these name who is missing
-HANGS = (TIMEOUTS, "communication.reported_ranks", HCCL_ERRORS, *OF_COLLECTIVES, "cpu.sampled_stacks")
+REPORTED = "communication.reported_ranks"
+HANGS = (REPORTED, *OF_COLLECTIVES, TIMEOUTS, HCCL_ERRORS, "cpu.sampled_stacks")  # who is missing before who waited
+OUTPUT = "step_time.output"
+STAGES_LISTED = 16
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
@@ -30,14 +34,16 @@ MORE = re.compile(r"\bmore micro ?batch\w*\b.*\b(help|faster|better|improve|brin
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
 
-def hang(discussion: Discussion, _: Question) -> str | None:
+def hang(discussion: Discussion, question: Question) -> str | None:
     """Who is waited for, by time-outs and the records of collectives, and what to look at next; None where no source
     shows a hang."""
     found = _found(discussion, HANGS)
     needs = discussion.diagnosis.next_measurements[:1]
+    if found is None and not discussion.profile().measured:  # what else was read may show what waits
+        return summarise(discussion, question)
     if found is None or not needs:
         return found
-    of_waiting = _found(discussion, OF_COLLECTIVES) is None and _found(discussion, WAITING) is not None
+    of_waiting = _found(discussion, (REPORTED, *OF_COLLECTIVES)) is None and _found(discussion, WAITING) is not None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
     return blocks([found, wording("hang_next") if of_waiting else "", record])
 
@@ -77,7 +83,9 @@ def stated_throughput(discussion: Discussion) -> str:
 def drift(discussion: Discussion, _: Question) -> str:
     """Whether steps get longer over the run: by a jump to another level, by a steady drift, or not at all."""
     if rated := stated_throughput(discussion):
-        return rated
+        check = _check(discussion, THROUGHPUT)
+        steady = check is not None and check.status == "clean"
+        return paragraph([wording("rate_steady") if steady else "", rated])
     profile = discussion.profile()
     by_records = profile.series is not None
     jump = discussion.measured("series_shift_pct" if by_records else "level_shift_pct")
@@ -137,6 +145,40 @@ def _not_finite(discussion: Discussion) -> str:
     if share is None:
         return wording("nan_not_read")
     return discussion.say("Loss or gradient norm is NaN or infinite in {0} of the printed steps.", share)
+
+
+def not_finite(discussion: Discussion, _: Question) -> str:
+    """In which steps the loss is no finite number, and what shows why."""
+    if discussion.profile().run.job_log is None:
+        return wording("nan_open")
+    check = _check(discussion, OUTPUT)
+    lines = [] if check is None else [each for each in check.text if "NaN" in each]
+    return blocks([paragraph(lines), wording("nan_why")]) if lines else wording("nan_not_read")
+
+
+def stated_eta(discussion: Discussion, _: Question) -> str | None:
+    """What an ETA that the output prints is worth: the mean step, and a long start; None where no step is known."""
+    if not discussion.profile().measured:
+        return None
+    return blocks([" ".join(discussion.diagnosis.answer), wording("eta_is_mean")])
+
+
+def stage_layers(discussion: Discussion, _: Question) -> str:
+    """What each pipeline stage computes, and how much of the heaviest one would have to move for equal stages."""
+    stages = pipeline(discussion.profile())
+    if stages is None:
+        return wording("no_stages_traced")
+    order = sorted(stages.table.index, key=lambda rank: -float(stages.table["compute_ms"].loc[rank]))
+    heaviest = order[0]
+    lead = (
+        f"The stage of rank {heaviest} computes longest, {{stage_compute_ms:rank={heaviest}}} per step, where the mean "
+        "stage takes {stage_compute_ms}: {stage_surplus_pct} of its work would have to move to the others."
+    )
+    rows = bullets(
+        discussion.say(f"rank {rank}: {{stage_compute_ms}} of computation per step", rank=int(rank))
+        for rank in order[:STAGES_LISTED]
+    )
+    return blocks([paragraph([discussion.say(lead), wording("layers_open")]), rows])
 
 
 def flop_rate(discussion: Discussion, question: Question) -> str:

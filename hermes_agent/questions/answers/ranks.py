@@ -20,6 +20,8 @@ from tools.views.steps.coarse import own_ms
 
 WHOLE_RUN = "all ranks"
 GROUPS_LISTED = 4
+# What a job's output and records of collectives report of single ranks.
+REPORTED = ("communication.reported_ranks", "communication.timeouts", "communication.hccl_errors")
 OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
 OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras", "communication.inspector_arrival")
 LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
@@ -234,14 +236,20 @@ def _by_records(discussion: Discussion) -> str:
     run = discussion.diagnosis.run
     if run.layout.get("world_size") == 1:
         return "The run has one rank only, so there are no others to compare it with."
+    known = discussion.diagnosis.checks
+    of_collectives = [
+        each for each in known if each.analyzer in (*REPORTED, *OF_COLLECTIVES) and each.status == "found"
+    ]
+    if of_collectives:
+        order = (*REPORTED, *OF_COLLECTIVES)
+        return blocks(
+            paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer))
+        )
     log = discussion.profile().run.job_log
     if log is not None and not log.ranks and discussion.profile().run.records is None:
         return wording("ranks_of_output")
     if run.recorded is not None and len(run.recorded.ranks) == 1:
         return ALONE.format(rank_list(run.recorded.ranks), "recorded", "records", "")
-    known = discussion.diagnosis.checks
-    if found := [each for each in known if each.analyzer in OF_COLLECTIVES and each.status == "found"]:
-        return blocks(paragraph(each.text) for each in found)
     checks = [check for check in known if check.analyzer in OF_RECORDS]
     answered = [" ".join(check.text) for check in checks if check.status != "cannot_answer"]
     reasons = [f"{capital(each.reason.rstrip('.'))}. What it needs: {each.needs}." for each in checks if not each.text]

@@ -33,7 +33,9 @@ class RecordedFigure:
 FIGURES = (
     RecordedFigure(
         re.compile(
-            r"\b(which|what|top|list|longest|slowest|most expensive)\b.*\b(operators?|ops|kernels?|functions?|calls?)\b"
+            r"\bdominat\w*"
+            r"|\b(which|what|top|list|longest|slowest|most expensive)\b.*"
+            r"\b(operators?|ops|kernels?|functions?|calls?)\b"
         ),
         ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
     ),

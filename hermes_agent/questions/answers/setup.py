@@ -31,7 +31,13 @@ VERSIONED = ("python", "torch")  # settings of the monitor that are versions by 
 NO_LIBRARY = ("schemaVersion",)
 VERSIONS = ("torch", "python", "cuda_build", "cuda_runtime", "rocm_build", "driver", "cudnn", "numpy", "triton")
 OPTIMIZER = "Optimizer.step#"
-LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
+_STEPS = r"(steps?|iterations?|iters?|batches)( ?(times?|costs?))?"
+_LONG = r"(longer|slower|slow|long|large\w*|big\w*|high\w*|spik\w*|jump\w*)"
+LONGER = re.compile(
+    rf"\bwhy\b.*\b{_STEPS}\b.*\b{_LONG}\b|\b{_STEPS}\b.*\b{_LONG}\b.*\bwhy\b|\b(large|long|high) {_STEPS}\b.*\bwhy\b"
+)
+SOME = re.compile(r"\b(some|certain|a few|few|every|each|sometimes|now and then|single|others?)\b")
+EXPERTS = "communication.expert_load"
 
 
 def settings(discussion: Discussion, question: Question) -> str | None:
@@ -109,7 +115,8 @@ def flops(discussion: Discussion, question: Question) -> str:
     """The MFU where shapes and the device's peak are known, else what is missing."""
     profile = discussion.profile()
     if not profile.traced:
-        return wording("no_mfu")
+        stated = discussion.measured("stated_tflops")
+        return wording("no_mfu") if stated is None else discussion.say(wording("mfu_of_stated"), stated)
     rank = question.ranks[0] if question.ranks else min(profile.run.rank_numbers)
     found = called(discussion, "mfu", rank=rank)
     known = {fact.metric: fact for fact in found.facts}
@@ -122,6 +129,17 @@ def flops(discussion: Discussion, question: Question) -> str:
         "kernels has known operations."
     )
     return blocks([discussion.say(text, rank=rank), wording("mfu_counts"), bullets(found.notes)])
+
+
+def experts(discussion: Discussion, _: Question) -> str | None:
+    """Which rank's experts get most work, and that tokens of single experts are not recorded; None without experts."""
+    found = [each for each in discussion.diagnosis.causes if each.cause == "moe_imbalance"]
+    check = next((each for each in discussion.diagnosis.checks if each.analyzer == EXPERTS), None)
+    if not found and (check is None or check.status == "cannot_answer"):
+        return None
+    said = [f"By rank: {found[0].claim}"] if found else ([] if check is None else check.text)
+    where = f"The busiest is {rank_list(found[0].ranks)}." if found and found[0].ranks else ""
+    return blocks([paragraph([where, *said]), wording("experts_open")])
 
 
 def workload(discussion: Discussion, question: Question) -> str | None:
@@ -200,4 +218,7 @@ def longer_steps(discussion: Discussion, question: Question) -> str | None:
     of_steps = [each for each in discussion.diagnosis.causes if 0 < len(each.steps) < all_steps]
     found = bullets(cause.claim for cause in of_steps)
     lead = "Causes that were found in certain steps only:" if of_steps else ""
+    if not discussion.diagnosis.run.ranks and not of_steps:  # no trace: what records say of all steps
+        causes = [paragraph([each.claim, *each.details]) for each in discussion.diagnosis.causes]
+        found = blocks(causes) or ("" if SOME.search(question.words) else " ".join(discussion.diagnosis.answer))
     return blocks([lead, found, which_step(discussion, question)])

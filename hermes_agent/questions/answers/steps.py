@@ -150,7 +150,11 @@ def _slowest_recorded(discussion: Discussion, question: Question) -> str:
         f"{wording('longest_recorded')} Of {found.total} recorded steps these are the longest, in ms:"
     )
     cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
-    return blocks([lead, table(("id", "step", "rank", "takes"), cells)])
+    timed = any("data_wait" in row.parts_ms for row in rows)
+    if timed:
+        waits = [row.parts_ms.get("data_wait") for row in rows]
+        cells = [[*cell, "" if wait is None else milliseconds(wait)] for cell, wait in zip(cells, waits, strict=True)]
+    return blocks([lead, table(("id", "step", "rank", "takes", *(["waits for data"] * timed)), cells)])
 
 
 def _recorded_steps(discussion: Discussion, series: RunSeries, question: Question) -> str:
@@ -165,10 +169,10 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
     lacking = [] if kept >= set(question.steps) else ["the others have no line of their own"]
     if left := [step for step in question.steps if step < known[0]]:
         lacking = [*lacking, f"{span('step', left)} {'is' if len(left) == 1 else 'are'} of the start"]
-    lead = "; ".join(["The recorded steps of these, in ms", *lacking, *filter(None, [series.averaged])])
+    lead = "; ".join(["The steps that were asked for, in ms", *lacking, *filter(None, [series.averaged])])
     cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
     median = discussion.say("{series_step_ms:statistic=median} is the median; why a step takes longer is not recorded.")
-    return blocks([f"{lead}:", row_table(("id", "step", "rank", "takes"), cells), median])
+    return blocks([f"{median} {lead}:", row_table(("id", "step", "rank", "takes"), cells)])
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:

@@ -23,6 +23,8 @@ ASKED = {
         "does something else take our cores?",
     ],
     "drift": ["is it getting slower over time?", "do the steps become longer", "is the step time stable over the run"],
+    "not_finite": ["why does the loss become nan?", "since when is the loss NaN?", "is the loss infinite"],
+    "stage_layers": ["which stage is the heaviest?", "how many layers should I move between the stages?"],
     "timeouts": ["were there NCCL timeouts?", "did a collective time out", "watchdog?"],
     "skipped_steps": ["any NaNs or skipped iterations?", "how many steps were skipped"],
     "critical_path": ["what is on the critical path?", "critical path by family"],
@@ -186,7 +188,15 @@ ASKED = {
 
 
 OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are answered by
-    "hang": ["which rank is guilty?", "who caused the hang?", "my job is stuck, which rank is it"],
+    "stated_eta": ["the ETA says 37 days, is my training slow?"],
+    "experts": ["which expert gets the most tokens?", "how many tokens does each expert get"],
+    "hang": [
+        "why does NCCL time out?",
+        "why does it freeze",
+        "which rank is guilty?",
+        "who caused the hang?",
+        "my job is stuck, which rank is it",
+    ],
     "save_cost": ["how much longer does a step with a checkpoint take?", "how much slower are steps that save"],
     "slower_cpu": ["is rank 1's CPU slower than rank 0's?", "does rank 1 share its core with something slow?"],
     "rhythm": ["how often does the long step come and how long is it?", "how often do slow steps occur?"],

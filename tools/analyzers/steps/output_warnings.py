@@ -99,7 +99,7 @@ def output_warnings(profile: Profile) -> Check | None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
-    said += _not_finite(profile)
+    said += not_finite(profile)
     said += exhausted_memory(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
     if whole is not None and speed is not None:
@@ -115,15 +115,30 @@ def output_warnings(profile: Profile) -> Check | None:
     return symptom(*said) if kinds or measured(profile, "not_finite_pct") else clean(*said)
 
 
-def _not_finite(profile: Profile) -> list[Sentence]:
-    """Steps whose loss or gradient norm is no finite number."""
+def not_finite(profile: Profile) -> list[Sentence]:
+    """Steps whose loss or gradient norm is no finite number, and from which step on all are so."""
     share = measured(profile, "not_finite_pct")
     if share is None:
         return []
     count = measure(profile, "warning_lines", kind="not_finite_loss")
-    return [say("Loss or gradient norm is NaN or infinite in {0}, {1} of the printed steps.", count, share)]
+    text = "Loss or gradient norm is NaN or infinite in {0}, {1} of the printed steps"
+    step = lost_from(profile)
+    return [say(f"{text}." if step is None else f"{text}, and in all of them from step {step} on.", count, share)]
 
 
+def lost_from(profile: Profile) -> int | None:
+    """The printed step from which on no loss is a finite number; None where later ones are, or one alone is not."""
+    log = profile.run.job_log
+    found = [] if log is None else [each for each in log.warnings if each.kind == "not_finite_loss"]
+    if log is None or len(found) != 1 or log.steps.empty:
+        return None
+    later = log.steps[(log.steps["file"] == found[0].file) & (log.steps["line"] >= found[0].first_line)]
+    if len(later) < LEAST_LOST or found[0].count < len(later):
+        return None
+    return int(later["step"].min())
+
+
+LEAST_LOST = 2  # printed steps: one alone may be a single overflow
 ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."
 ONE_SUM = (
     "The timers of forward, backward and step in line %d add up to {0}: a step takes at least as long. How steady the "

@@ -190,6 +190,13 @@ def stage_imbalance_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
 
 
+@metric("%", "computation of the heaviest stage beyond that of equal stages", "How much of a stage is too much?")
+def stage_surplus_pct(profile: Profile) -> Measurement:
+    """Share of the heaviest stage's computation that equal stages would have elsewhere."""
+    stages = _stages(profile)
+    return _of(profile, 100.0 * stages.imbalance_ms / max(stages.heaviest_ms, 1e-9))
+
+
 @metric("ms", "least excess compute of the heaviest stage", "How much longer does the heaviest stage compute at least?")
 def least_stage_excess_ms(profile: Profile) -> Measurement:
     """Extra compute of the heaviest stage per step, the lower end of the 95 % interval over the steps."""

@@ -106,6 +106,48 @@ def test_time_outs_are_those_of_the_output(tmp_path: Path) -> None:
     assert reply(slow_loader(), "were there NCCL timeouts?").text.startswith("Time-outs of collectives are not in a")
 
 
+def lost(first: int, until: int = 40) -> str:
+    """Forty steps of a second, whose loss is NaN from one to another of them."""
+    lines = megatron(*((step, 1000.0 + step % 2) for step in range(1, 41))).splitlines(keepends=True)
+    marked = (line.rstrip("\n") + " lm loss: NaN |\n" for line in lines)
+    return "".join(
+        new if first <= at <= until else old for at, (old, new) in enumerate(zip(lines, marked, strict=True), 1)
+    )
+
+
+def test_a_lost_loss_comes_before_slowness_and_answers_what_is_wrong(tmp_path: Path) -> None:
+    """11 of 40 steps are 27.5 %."""
+    discussion = discuss(profile_of(tmp_path, lost(30)))
+    assert discussion.diagnosis.headline.startswith("Loss or gradient norm is NaN")
+    assert "in all of them from step 30 on" in discussion.diagnosis.headline
+    assert reply(discussion, "is anything wrong with this run?").text.startswith("Yes. Loss or gradient norm")
+    assert reply(discussion, "is it fine?").text.startswith("No. Loss or gradient norm")
+    found = values(discussion, "why does the loss become nan?")
+    assert found["not_finite_pct"] == 27.5
+
+
+def test_single_overflows_do_not_come_first(tmp_path: Path) -> None:
+    discussion = discuss(profile_of(tmp_path, lost(10, until=11)))
+    assert "A step takes" in discussion.diagnosis.headline
+    assert "from step" not in reply(discussion, "why does the loss become nan?").text
+
+
+def test_why_a_collective_timed_out_is_answered_with_who_waited(tmp_path: Path) -> None:
+    hung = discuss(profile_of(tmp_path, WATCHDOG + megatron(*STEADY)))
+    text = reply(hung, "why does it time out at the validation step?").text
+    assert text.startswith("Rank 7 waited")
+    assert "A time-out names a rank that waited" in text
+
+
+def test_the_work_to_move_between_stages_is_that_of_equal_ones() -> None:
+    """Stages of 1 and 3 ms per micro-batch: a third of the heavy one's work is above the mean of 2 ms."""
+    discussion = discuss(two_stages(8, (1000.0, 3000.0)))
+    found = values(discussion, "how many layers should I move between the stages?")
+    assert found["stage_surplus_pct"] == pytest.approx(100.0 / 3.0)
+    assert reply(discussion, "which stage is the heaviest?").text.startswith("The stage of rank 1 computes longest")
+    assert reply(slow_loader(), "which stage is the heaviest?").text.startswith("The traces show no pipeline")
+
+
 def test_the_first_step_is_held_against_the_usual_ones(tmp_path: Path) -> None:
     found = values(job(tmp_path, COLD), "how much slower is the first iteration than the rest?")
     assert (found["first_step_ms"], found["first_step_excess_pct"]) == pytest.approx((1500.0, 50.0))

@@ -1,0 +1,39 @@
+"""What the diagnosis found, for a question about what is wrong that no kind of answer could take up."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.questions.answers import advice
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks
+from hermes_agent.questions.reading.question import Question, wording
+
+# A question for a reason, or for whether something is wrong: the diagnosis is about that.
+TROUBLE = re.compile(
+    r"\bwhy\b|\b(wrong|slow\w*|hang\w*|hung|stuck|freez\w*|froze\w*|crash\w*|fail\w*|bottlenecks?|problems?|issues?|normal"
+    r"|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
+)
+OTHERWISE = re.compile(r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should|would|could|what if)\b")
+
+
+def by_diagnosis(discussion: Discussion, question: Question, understood: bool) -> str:
+    """The diagnosis in short, where a question asks for what is wrong; empty for others.
+
+    ``understood``: whether the kind of question is known, and only its figure is not.
+    """
+    if not TROUBLE.search(question.words) or (OTHERWISE.search(question.words) and not understood) or question.ids:
+        return ""
+    if understood:
+        return " ".join(discussion.diagnosis.answer)
+    found = advice.summarise(discussion, question)
+    return "" if not found else blocks([wording("by_diagnosis"), found])
+
+
+def with_diagnosis(discussion: Discussion, question: Question, text: str) -> str:
+    """An answer without any figure, after what the diagnosis found where that is what its question is about."""
+    if cited_ids(text):
+        return text
+    found = by_diagnosis(discussion, question, understood=True)
+    return blocks([found, text]) if cited_ids(found) else text
