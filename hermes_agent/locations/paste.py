@@ -18,7 +18,7 @@ from tools.errors import InputError
 MOST_BYTES = 64 << 20
 LOG, TABLES = "pasted.log", "pasted-device-table.log"
 DOCUMENT = "pasted.json"  # a trace or a state of a trainer, which readers know by its content
-SHOWN = "the pasted text"
+SHOWN = "pasted text"
 HEAD = re.compile(rb"\|\s{0,9}(?:NVIDIA-SMI|npu-smi)\b")  # of a device table in a frame
 ROW = re.compile(rb"\s*[|+].*[|+]\s*\Z")
 LONGEST_QUESTION = 300

@@ -15,6 +15,7 @@ TROUBLE = re.compile(
     r"\bwhy\b|\b(wrong|slow\w*|hang\w*|hung|stuck|freez\w*|froze\w*|crash\w*|fail\w*|bottlenecks?|problems?|issues?|normal"
     r"|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
 )
+REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
 OTHERWISE = re.compile(r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should|would|could|what if)\b")
 
 
@@ -31,9 +32,11 @@ def by_diagnosis(discussion: Discussion, question: Question, understood: bool) -
     return "" if not found else blocks([wording("by_diagnosis"), found])
 
 
-def with_diagnosis(discussion: Discussion, question: Question, text: str) -> str:
-    """An answer without any figure, after what the diagnosis found where that is what its question is about."""
-    if cited_ids(text):
+def with_diagnosis(discussion: Discussion, question: Question, text: str, measurable: bool) -> str:
+    """An answer without any figure to why or which, with what the diagnosis found: first where it says nothing else."""
+    if cited_ids(text) or not REASON.search(question.words):
         return text
     found = by_diagnosis(discussion, question, understood=True)
-    return blocks([found, text]) if cited_ids(found) else text
+    if not cited_ids(found):
+        return text
+    return blocks([text, found] if measurable else [found, text])

@@ -174,7 +174,7 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     if name in OF_THEIR_OWN:
         return name, text
     if name == NOT_MEASURABLE or name in OF_TROUBLE:
-        return name, with_diagnosis(discussion, question, text)
+        return name, with_diagnosis(discussion, question, text, measurable=name != NOT_MEASURABLE)
     return name, nearest_only(question, name, text, name in OF_NO_FIGURE) or text
 
 

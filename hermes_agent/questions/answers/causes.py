@@ -99,7 +99,7 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     return blocks(
         [
             _by_stacks(discussion, subject),
-            paragraph([waits, _lead(subject, found) if len(found) > 1 else ""]),
+            paragraph([waits, _lead(subject, found, not discussion.profile().measured) if len(found) > 1 else ""]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
             *_not_found(discussion, subject, found),
@@ -253,7 +253,8 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     return none and wording("no_communication").format(title=subject.title, none=none)
 
 
-def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
+def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool) -> str:
+    """What the checks for a subject say of it; ``alone``: no steps are known, only what samples or the output show."""
     title, kinds = capital(subject.title), {each.kind for each in found}
     if "listed" in kinds:
         return f"{title} has a part in it."
@@ -266,7 +267,7 @@ def _lead(subject: Subject, found: Sequence[CauseStatus]) -> str:
     if kinds == {"unwatched"}:
         return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
     if kinds & {"open", "absent", "unwatched"}:
-        if any(check.status == "found" for each in found for check in each.checks):
+        if alone and any(check.status == "found" for each in found for check in each.checks):
             return wording("seen_of").format(subject.title)
         return f"Nothing found points to {subject.title}, but not every question about it could be answered."
     return f"Nothing points to {subject.title}: all checks for it are clean."

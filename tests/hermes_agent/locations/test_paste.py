@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from hermes_agent.cli.commands import ask, diagnose
 from hermes_agent.locations.paste import LOG, TABLES, pasted, question_in, taken_apart
-from hermes_agent.locations.places import origin
+from hermes_agent.locations.places import by_origin, origin
 from tests.hermes_agent.cli.execution import execute
 from tests.tools.sources.job_log.logs import megatron
 from tools.errors import InputError
@@ -99,3 +100,26 @@ def test_a_paste_is_diagnosed_and_an_empty_one_is_one_sentence(
     typed(monkeypatch, " \n")
     with pytest.raises(InputError, match="nothing was pasted"):
         execute(diagnose, "-")
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_document_that_is_pasted_is_read_as_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1,319 s over 1,000 steps are 1,319 ms each."""
+    state = {"train_runtime": 1319.0, "train_samples_per_second": 14.45, "train_steps_per_second": 0.758}
+    history = [{"loss": 1.0, "step": 500}, {"step": 1000, "total_flos": 1.0, "train_loss": 1.0, **state}]
+    typed(monkeypatch, json.dumps({"global_step": 1000, "max_steps": 1000, "log_history": history}))
+    assert execute(ask, "-", "how long did a step take?") == 0
+    assert "1319 ms" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_paste_that_cannot_be_read_is_not_named_by_its_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(monkeypatch, '{"rows": [1, 2]}')
+    with pytest.raises(InputError) as error:
+        execute(diagnose, "-")
+    assert by_origin(str(error.value)).startswith("pasted text")
+    assert "fetched" not in by_origin(str(error.value))

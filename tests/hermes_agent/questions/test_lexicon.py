@@ -23,7 +23,7 @@ def test_every_text_is_used_and_every_text_that_is_used_exists() -> None:
     used |= {f"idle_{reason}" for reason in REASONS}
     used |= {f"verdict_{verdict}" for verdict in ("problem", "healthy", "inconclusive")}
     verdicts = ("problem", "healthy", "inconclusive")
-    used |= {f"{asked}_{verdict}" for asked in ("well", "slow") for verdict in verdicts}
+    used |= {f"{asked}_{verdict}" for asked in ("well", "slow", "usual") for verdict in (*verdicts, "lost")}
     used |= {f"recorded_{part}" for part in ("data_wait", "waiting", "gc")}
     used |= {f"not_found_{kind}" for kind in NOT_FOUND} | {"nothing_to_change", "no_advice"}
     assert used == set(lexicon().texts)

@@ -123,7 +123,7 @@ def test_a_lost_loss_comes_before_slowness_and_answers_what_is_wrong(tmp_path: P
     assert reply(discussion, "is anything wrong with this run?").text.startswith("Yes. Loss or gradient norm")
     assert reply(discussion, "is it fine?").text.startswith("No. Loss or gradient norm")
     found = values(discussion, "why does the loss become nan?")
-    assert found["not_finite_pct"] == 27.5
+    assert found["not_finite_pct"] == pytest.approx(27.5)
 
 
 def test_single_overflows_do_not_come_first(tmp_path: Path) -> None:
