@@ -13,7 +13,8 @@ from hermes_agent.questions.reading.question import Question, wording
 # A question for a reason, or for whether something is wrong: the diagnosis is about that.
 TROUBLE = re.compile(
     r"\bwhy\b|\b(wrong|slow\w*|hang\w*|hung|stuck|freez\w*|froze\w*|crash\w*|fail\w*|bottlenecks?|problems?|issues?|normal"
-    r"|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
+    r"|bugs?|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
+    r"|^(which|what) (ranks?|[gn]pus?|nodes?|devices?)\b"
 )
 REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
 OTHERWISE = re.compile(r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should|would|could|what if)\b")

@@ -121,7 +121,11 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
         sure = any(each.confidence >= SUPPORTED for each in discussion.diagnosis.causes)
         return _ordered(_supported_first(discussion), "Change this first:" if sure else LOW_CONFIDENCE)
     healthy = discussion.diagnosis.verdict == "healthy"
-    return f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
+    said = f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
+    leads = [] if healthy else discussion.diagnosis.leads[:1]
+    return blocks(
+        [said, *(f"What was seen and not explained: {each.claim} Decided by: {each.decide_by}." for each in leads)]
+    )
 
 
 def in_full(item: AdviceRecord) -> str:

@@ -242,9 +242,9 @@ def _by_records(discussion: Discussion) -> str:
     ]
     if of_collectives:
         order = (*REPORTED, *OF_COLLECTIVES)
-        return blocks(
-            paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer))
-        )
+        who_waited = all(each.analyzer in REPORTED[1:] for each in of_collectives)
+        said = (paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer)))
+        return blocks([*said, wording("hang_next") if who_waited else ""])
     log = discussion.profile().run.job_log
     if log is not None and not log.ranks and discussion.profile().run.records is None:
         return wording("ranks_of_output")

@@ -33,6 +33,13 @@ class RecordedFigure:
 FIGURES = (
     RecordedFigure(
         re.compile(
+            r"\b(how (often|many)|number of)\b.*\b(cuda ?malloc|retr(y|ies)|ooms?|out of memory|(cache )?flush\w*)\b"
+        ),
+        ("step_time.output", "memory.output_flushes"),
+        re.compile(r"memory|cache|cudaMalloc"),
+    ),
+    RecordedFigure(
+        re.compile(
             r"\bdominat\w*"
             r"|\b(which|what|top|list|longest|slowest|most expensive)\b.*"
             r"\b(operators?|ops|kernels?|functions?|calls?)\b"

@@ -34,10 +34,12 @@ OPTIMIZER = "Optimizer.step#"
 _STEPS = r"(steps?|iterations?|iters?|batches)( ?(times?|costs?))?"
 _LONG = r"(longer|slower|slow|long|large\w*|big\w*|high\w*|spik\w*|jump\w*)"
 LONGER = re.compile(
-    rf"\bwhy\b.*\b{_STEPS}\b.*\b{_LONG}\b|\b{_STEPS}\b.*\b{_LONG}\b.*\bwhy\b|\b(large|long|high) {_STEPS}\b.*\bwhy\b"
+    rf"\bwhy\b.*\b(one|some|single|certain|few)\b.*\b{_STEPS}\b"
+    rf"|\bwhy\b.*\b{_STEPS}\b.*\b{_LONG}\b|\b{_STEPS}\b.*\b{_LONG}\b.*\bwhy\b|\b(large|long|high) {_STEPS}\b.*\bwhy\b"
 )
 SOME = re.compile(r"\b(some|certain|a few|few|every|each|sometimes|now and then|single|others?)\b")
 EXPERTS = "communication.expert_load"
+OF_SOME_STEPS = {"checkpoint_stall", "evaluation_stall", "garbage_collection", "operator_compilation"}  # now and then
 
 
 def settings(discussion: Discussion, question: Question) -> str | None:
@@ -215,10 +217,15 @@ def longer_steps(discussion: Discussion, question: Question) -> str | None:
     if not LONGER.search(question.words) or question.steps:
         return None
     all_steps = len(discussion.diagnosis.run.steps)
-    of_steps = [each for each in discussion.diagnosis.causes if 0 < len(each.steps) < all_steps]
-    found = bullets(cause.claim for cause in of_steps)
+    causes = discussion.diagnosis.causes
+    of_steps = [each for each in causes if 0 < len(each.steps) < all_steps]
     lead = "Causes that were found in certain steps only:" if of_steps else ""
-    if not discussion.diagnosis.run.ranks and not of_steps:  # no trace: what records say of all steps
-        causes = [paragraph([each.claim, *each.details]) for each in discussion.diagnosis.causes]
-        found = blocks(causes) or ("" if SOME.search(question.words) else " ".join(discussion.diagnosis.answer))
+    if not of_steps and (of_steps := [each for each in causes if each.cause in OF_SOME_STEPS]):
+        lead = "Found, of the causes that hold single steps up:"
+    found = bullets(cause.claim for cause in of_steps)
+    if not of_steps and not discussion.diagnosis.run.ranks:  # no trace: what records say of all steps
+        claims = blocks(paragraph([each.claim, *each.details]) for each in causes)
+        found = claims or ("" if SOME.search(question.words) else " ".join(discussion.diagnosis.answer))
+    elif not of_steps and causes:
+        lead, found = "No cause was found in certain steps only. Found in all of them:", bullets([causes[0].claim])
     return blocks([lead, found, which_step(discussion, question)])

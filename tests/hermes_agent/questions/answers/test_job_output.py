@@ -139,6 +139,14 @@ def test_why_a_collective_timed_out_is_answered_with_who_waited(tmp_path: Path) 
     assert "A time-out names a rank that waited" in text
 
 
+def test_who_did_not_join_is_answered_by_who_waited_where_no_more_is_known(tmp_path: Path) -> None:
+    hung = discuss(profile_of(tmp_path, WATCHDOG + megatron(*STEADY)))
+    for question in ("who did not join the collective?", "which rank should I look at?"):
+        text = reply(hung, question).text
+        assert text.startswith("Rank 7 waited")
+        assert "A time-out names a rank that waited" in text
+
+
 def test_the_work_to_move_between_stages_is_that_of_equal_ones() -> None:
     """Stages of 1 and 3 ms per micro-batch: a third of the heavy one's work is above the mean of 2 ms."""
     discussion = discuss(two_stages(8, (1000.0, 3000.0)))
