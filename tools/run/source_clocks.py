@@ -25,6 +25,7 @@ from tools.run.step_match import (
     shift_by_times,
 )
 
+ZONES_APART_NS = 26 * 3600 * 10**9  # UTC-12 to UTC+14
 ZONE_NS = 900e9  # zones differ by quarters of an hour
 SKEW_NS = 2e9  # clocks of one job that a time service keeps, and a line that is printed some time after its step
 NS_PER_MS = 1e6
@@ -81,6 +82,25 @@ def samples_in_training(run: Run) -> CounterRecords | None:
         if samples.loc[inside, "tick"].nunique() >= LEAST_READINGS:
             kept &= ~own | inside
     return run.counters if kept.all() else replace(run.counters, samples=samples[kept].reset_index(drop=True))
+
+
+def sampled_apart(run: Run) -> Mapping[int, int]:
+    """The ns between the printed steps and the samples of a file, by file, negative where these come before; only of
+    files of which no reading can be of these steps, in whatever time zones clocks without one are."""
+    log, counters = run.job_log, run.counters
+    if log is None or counters is None or log.clock == "none":
+        return {}
+    written = log.steps["written_ns"].dropna()
+    found: dict[int, int] = {}
+    for file, source in enumerate(counters.sources):
+        times = counters.samples.loc[(counters.samples["file"] == file).to_numpy(), "time_unix_ns"].dropna()
+        if source.clock == "none" or times.empty or written.empty:
+            continue
+        least_ns = 0 if log.clock == source.clock == "unix" else ZONES_APART_NS
+        before, after = int(written.min() - times.max()), int(times.min() - written.max())
+        if max(before, after) > least_ns:
+            found[file] = after if after > 0 else -before
+    return found
 
 
 def samples_left_out(run: Run) -> Iterator[str]:

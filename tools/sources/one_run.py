@@ -15,6 +15,7 @@ from tools.run.recorded.counters import CounterRecords
 from tools.run.recorded.job_log import JobLog
 from tools.run.recorded.records import MonitorRecords
 from tools.run.recorded.step_times import disagreements, other_disagreements, step_times
+from tools.run.source_clocks import sampled_apart
 from tools.sources.formats import Contribution
 
 DAY_NS = 86_400 * 10**9
@@ -152,7 +153,13 @@ def _day(unix_ns: int) -> str:
 
 def disagreements_of(run: Run) -> tuple[str, ...]:
     """One sentence for each disagreement that does not rule out one run: on hosts, times and the time of a step."""
-    return (*_hosts(run), *_sampled_elsewhen(run), *disagreements(step_times(run)), *other_disagreements(run))
+    return (
+        *_hosts(run),
+        *_sampled_elsewhen(run),
+        *_sampled_another_day(run),
+        *disagreements(step_times(run)),
+        *other_disagreements(run),
+    )
 
 
 def _hosts(run: Run) -> Iterator[str]:
@@ -187,6 +194,17 @@ def _sampled_elsewhen(run: Run) -> Iterator[str]:
             when = "before" if span.end_ns < traced.begin_ns else "after"
             away = f"{gap_ns / HOUR_NS:.1f} hours" if gap_ns >= HOUR_NS else f"{gap_ns / 1e9:.0f} s"
             yield f"{path} was sampled {away} {when} the traced steps: it shows another time of the run, or another run"
+
+
+def _sampled_another_day(run: Run) -> Iterator[str]:
+    """Files of samples that were taken before or after all lines of the job's output, next to no trace."""
+    if run.job_log is None or run.counters is None or traced_span(run) is not None:
+        return
+    for file, gap_ns in sampled_apart(run).items():
+        away = f"{abs(gap_ns) / HOUR_NS:.1f} hours" if abs(gap_ns) >= HOUR_NS else f"{abs(gap_ns) / 1e9:.0f} s"
+        path, when = run.counters.sources[file].path.rpartition("/")[2], "before" if gap_ns < 0 else "after"
+        lines = f"the steps of {output_of(run.job_log)}"
+        yield f"{path} was sampled {away} {when} {lines}: it shows another time, or another run"
 
 
 def traced_span(run: Run) -> Span | None:

@@ -11,6 +11,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
+from tools.run.source_clocks import sampled_apart
 from tools.views.counters import (
     POWER,
     POWER_SHARE,
@@ -42,6 +43,7 @@ SHOWN = 8
 WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
 NOT_OF_JOB = "no rank of the job uses the sampled devices that are under load, by NCCL's lines"
 WHOSE_OPEN = "No file says which rank uses it."
+APART = "these samples were not taken while the printed steps ran"
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
 NO_KERNEL = (
@@ -170,6 +172,8 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
         if flag and shares[flag].value >= limits["clock_lowered_pct"]
         else ("clock below peers",),
     )
+    if int(device.table["file"].iloc[0]) in sampled_apart(profile.run):
+        return replace(finding, impact_ms=0.0, impact_method=APART)
     saving = _saving(profile, name, _slowdown(profile, name, below_pct))
     if saving is None:
         return replace(finding, impact_ms=0.0, impact_method=NO_COST)

@@ -324,7 +324,11 @@ def _slowest_recorded(profile: Profile, series: RunSeries) -> Check:
         return cannot_answer("only one rank is recorded", "the records of the other ranks")
     slowest = int(own.sort_values().index[-1])
     step = f"{_asked(profile).word}step"
-    text = f"Rank {slowest} takes longest by itself, {{0}} per {step}, {{1}} of a step more than the others."
     longest = measure(profile, "series_part_ms", part="own", rank=slowest)
-    sentence = say(text, longest, measure(profile, "own_excess_pct", rank=slowest))
-    return symptom(sentence) if spread_pct(own) >= profile.thresholds["rank_spread_pct"] else clean(sentence)
+    facts = longest, measure(profile, "own_excess_pct", rank=slowest)
+    if spread_pct(own) >= profile.thresholds["rank_spread_pct"]:
+        text = f"Rank {slowest} takes longest by itself, {{0}} per {step}, {{1}} of a step more than the others."
+        return symptom(say(text, *facts))
+    # So little names no rank: a wait that nobody recorded is part of the time of the rank that waits.
+    text = f"By the recorded times no rank is slower: {{0}} per {step} at most, {{1}} of a step more than the others."
+    return clean(say(text, *facts))
