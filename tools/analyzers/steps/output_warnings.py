@@ -109,6 +109,7 @@ def output_warnings(profile: Profile) -> Check | None:
         said.append(say(text, mean))
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
+    said += bars_apart(log)
     said += _single_line(profile, log)
     if not said:
         return None
@@ -139,6 +140,7 @@ def lost_from(profile: Profile) -> int | None:
 
 
 LEAST_LOST = 2  # printed steps: one alone may be a single overflow
+MOST_BARS = 4
 ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."
 ONE_SUM = (
     "The timers of forward, backward and step in line %d add up to {0}: a step takes at least as long. How steady the "
@@ -146,10 +148,34 @@ ONE_SUM = (
 )
 
 
+APART = (
+    "Progress bars of two processes are at step {} (line {}) and step {} (line {}) after the same time: these ranks do "
+    "not do the same steps, or began at different times."
+)
+BAR = "The progress bar in line {} has done {} steps, {{0}} each by its clock."
+ONE_STEP = "The progress bar in line {} has done one step, in {{0}}."
+OTHER_BARS = "They are bars of several runs or processes, and no mean is taken over them."
+
+
+def bars_apart(log: JobLog) -> list[Sentence]:
+    """Processes whose progress bars are not at the same step."""
+    found = log.bars_apart[:1]
+    return [say(APART.format(each.ahead, each.ahead_line, each.behind, each.behind_line)) for each in found]
+
+
+def _bars(profile: Profile, log: JobLog) -> list[Sentence]:
+    """What several progress bars show that have one update each."""
+    said = []
+    for place, each in enumerate(log.bars[:MOST_BARS]):
+        text = ONE_STEP if each.steps == 1 else BAR
+        said.append(say(text.format(each.line, each.steps), measure(profile, "bar_step_ms", place=place)))
+    return [*said, say(OTHER_BARS)] if said else []
+
+
 def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of a step that a single line states, which is no series."""
     if profile.traced or profile.series is not None or len(log.steps) != 1:
-        return []
+        return [] if profile.traced else _bars(profile, log)
     text = ONE_SUM if log.step_time == "sum" else ONE_LINE
     return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 

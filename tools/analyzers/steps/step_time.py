@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from tools.analyzers.communication.arrival import slowest_by_waiting
+from tools.analyzers.steps.output_warnings import bars_apart
 from tools.analyzers.steps.step_groups import groups
 from tools.analyzers.support.answers import cannot_answer, clean, say, symptom, values, worst_of
 from tools.analyzers.support.figures import by_rank, measure_all, measured
@@ -61,8 +62,9 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     else:
         said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
     said += _start(profile, series)
-    if series.origin == "job_log" and profile.run.job_log is not None and profile.run.job_log.step_time == "sum":
-        said.append(say(SUMS))
+    if series.origin == "job_log" and profile.run.job_log is not None:
+        said += bars_apart(profile.run.job_log)
+        said += [say(SUMS)] if profile.run.job_log.step_time == "sum" else []
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
     if active := profiler_seen(profile):

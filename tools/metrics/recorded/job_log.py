@@ -153,6 +153,17 @@ def first_step_data_wait_ms(profile: Profile) -> Measurement:
     return replace(first, value=waited)
 
 
+@metric("ms", "step by a progress bar", "How long is a step by the only update of a progress bar?")
+def bar_step_ms(profile: Profile, place: int = 0) -> Measurement:
+    """Time since the bar began over the steps done, of a first step what the bar states; ``place`` counts the bars."""
+    log = job_log(profile)
+    if not 0 <= place < len(log.bars):
+        raise UsageError(f"the job's output holds {len(log.bars)} progress bars with a single update")
+    each = log.bars[place]
+    rows = pd.DataFrame([{"line": each.line, "file": each.file, "steps": each.steps, "wall_ms": each.step_ms}])
+    return of_lines(log, each.step_ms, rows, "update of a progress bar", (each.steps,))
+
+
 @metric("ms", "mean printed step time with the start", "How long is a step on average, the start included?")
 def logged_mean_ms(profile: Profile) -> Measurement:
     """Mean over all step lines of the rank of the first one, each for the steps that it stands for."""

@@ -251,6 +251,28 @@ class Restart:
     file: int = 0
 
 
+@dataclass(frozen=True)
+class BarUpdate:
+    """The only update of a progress bar: steps done, and ms of one by its clock; of the first step as its rate."""
+
+    steps: int
+    step_ms: float
+    line: int
+    file: int = 0
+
+
+@dataclass(frozen=True)
+class BarsApart:
+    """Updates of two bars of one name after the same time, at different steps: ``ahead`` in an earlier line."""
+
+    ahead: int
+    ahead_line: int
+    behind: int
+    behind_line: int
+    elapsed_s: float
+    file: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Throughput:
     """What step lines without a time count per second, by step (``RATE_COLUMNS``): samples, tokens, as they name it."""
@@ -301,6 +323,8 @@ class JobLog:
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
+    bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
+    bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
     throughput: Throughput | None = None  # where the lines state it and no time
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank

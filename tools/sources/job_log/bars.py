@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tools.run.recorded.job_log import BarsApart, StepTime
 from tools.sources.job_log.numbers import NUMBER, clock_s, number
 
 COUNT = r"(\d{1,15})/(\d{1,15})"
@@ -28,10 +29,13 @@ OTHER = re.compile(
     r"|compil|warm|cache|writ|read|pars",
     re.I,
 )
+OF_STEPS = re.compile(r"step|train|iter|batch", re.I)  # a single update of another bar may be of anything
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
-LEAST_WHOLE_S = 3 * LEAST_PART_S  # of a bar: shorter ones give rates only
+LEAST_WHOLE_S = 3 * LEAST_PART_S  # between the first and the last update: else the time before the first counts too
+FROM_START = 0.8  # of the rate it shows, at least: a bar that goes on from a checkpoint counts steps it has no time of
+OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
 LEAST_POINTS = 2
 
@@ -112,6 +116,7 @@ class Bars:
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
+        self.apart: BarsApart | None = None
         self._open: dict[tuple[str, int], Bar] = {}
 
     def take(self, point: BarPoint, line: int) -> None:
@@ -122,6 +127,7 @@ class Bars:
             if numbers != bar.number:
                 bar.next_epoch()
             else:
+                self.apart = self.apart or _apart(bar, point, line)
                 bar = None
         if bar is None:
             bar = self._open[kind] = Bar(point.name)
@@ -129,27 +135,54 @@ class Bars:
         bar.number = numbers
         bar.add(point, line)
 
-    def training(self) -> list[Bar]:
-        """Those that may count training steps, the longest first."""
-        bars = [bar for bar in self.bars if len(bar.done) >= LEAST_POINTS and not OTHER.search(bar.name)]
+    def training(self, least: int = LEAST_POINTS) -> list[Bar]:
+        """Those of so many updates that may count training steps, the longest first."""
+        bars = [bar for bar in self.bars if len(bar.done) >= least and not OTHER.search(bar.name)]
+        bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or OF_STEPS.search(bar.name)]
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
 
 
-def bar_rows(bar: Bar) -> tuple[list[BarRow], bool]:
-    """The time of its steps, and whether that is a smoothed rate because the bar is too short for whole seconds."""
+def _apart(bar: Bar, point: BarPoint, line: int) -> BarsApart | None:
+    """Two processes that are not at the same step: fewer steps after no less time than the bar's last update shows,
+    by more than whole seconds hide."""
+    ahead, elapsed_s = bar.done[-1] - bar.before, bar.elapsed_s[-1] - bar.before_s
+    if point.elapsed_s is None or point.step_ms is None or point.elapsed_s < elapsed_s or elapsed_s <= 0:
+        return None
+    behind = ahead - point.done
+    if point.done < 1 or behind < OUT_OF_STEP or behind * point.step_ms <= 2e3 * RESOLUTION_S:
+        return None
+    return BarsApart(ahead, bar.line[-1], point.done, line, elapsed_s)
+
+
+def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
+    """The time of its steps by its clock, "bar"; of a first step alone as its rate states it, "step"; where it is too
+    short for whole seconds its rates, which are "smoothed"."""
+    if bar.done[-1] == 1 and bar.step_ms[-1] > 0:  # smoothed over one step
+        return [BarRow(1, 1, bar.step_ms[-1], bar.line[-1])], "step"
     if bar.seconds >= LEAST_WHOLE_S:
-        return list(_by_clock(bar)), False
+        return list(_by_clock(bar)), "bar"
+    begins = 0 if _from_start(bar) else -1
+    whole_s = max(bar.elapsed_s) if begins == 0 else bar.seconds
+    if whole_s >= LEAST_PART_S:
+        return list(_by_clock(bar, begins, min(LEAST_PART_S, whole_s / 2))), "bar"
     updates = zip(bar.done, bar.step_ms, bar.line, strict=True)
-    return [BarRow(done, 1, step_ms, line) for done, step_ms, line in updates if done and step_ms > 0], True
+    return [BarRow(done, 1, step_ms, line) for done, step_ms, line in updates if done and step_ms > 0], "smoothed"
 
 
-def _by_clock(bar: Bar) -> Iterator[BarRow]:
-    done, began_s = -1, 0.0
+def _from_start(bar: Bar) -> bool:
+    """Whether its time is that of all steps that it counts, and not of those since a checkpoint."""
+    done, elapsed_s, step_ms = bar.done[-1], bar.elapsed_s[-1], bar.step_ms[-1]
+    return done > 0 and elapsed_s > 0 and 1e3 * elapsed_s / done >= FROM_START * step_ms
+
+
+def _by_clock(bar: Bar, done: int = -1, part_s: float = LEAST_PART_S) -> Iterator[BarRow]:
+    """Parts of so many seconds, from the start of the bar where ``done`` is 0, else from its first update."""
+    began_s = 0.0
     for now, elapsed_s, line in zip(bar.done, bar.elapsed_s, bar.line, strict=True):
         if elapsed_s < 0:
             continue
         if done < 0:
             done, began_s = now, elapsed_s
-        elif elapsed_s - began_s >= LEAST_PART_S:
+        elif elapsed_s - began_s >= part_s and now > done:
             yield BarRow(now, now - done, 1e3 * (elapsed_s - began_s) / (now - done), line)
             done, began_s = now, elapsed_s

@@ -18,11 +18,13 @@ from tools.run.recorded.job_log import (
     SINGLE,
     STEP_COLUMNS,
     TIMER_COLUMNS,
+    BarUpdate,
     JobLog,
     StepTime,
     Throughput,
 )
 from tools.sources.decompress import Expansion, Readable
+from tools.sources.job_log.bars import bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
@@ -136,6 +138,10 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
         throughput=None if tables else _throughput(collector.streams, file),
+        bars=() if tables else _bars(collector.streams, file),
+        bars_apart=tuple(
+            replace(each, file=file) for stream in collector.streams.values() if (each := stream.bars.apart) is not None
+        ),
     )
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
@@ -152,7 +158,19 @@ def _holds(log: JobLog) -> bool:
         or log.evaluations
         or log.throughput
         or log.memory_summary
+        or log.bars
     )
+
+
+def _bars(streams: Mapping[Stream, StreamRows], file: int) -> tuple[BarUpdate, ...]:
+    """The bars that show one update each, in the order of the log."""
+    found = []
+    for stream in streams.values():
+        for bar in stream.bars.training(least=1):
+            rows, kind = bar_rows(bar)
+            if len(rows) == 1 and kind != "smoothed":
+                found.append(BarUpdate(rows[0].step, rows[0].wall_ms, rows[0].line, file))
+    return tuple(sorted(found, key=lambda each: each.line))
 
 
 def _throughput(streams: Mapping[Stream, StreamRows], file: int) -> Throughput | None:
@@ -210,8 +228,8 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     given = next((series for series in found if series.grammar == GIVEN), None)
     if given is not None:
         return given
-    bars = rows.bars.training()
-    bar = next((series for each in bars if (series := series_of_bar(each, least)) is not None), None)
+    bars = [series for each in rows.bars.training(least) if (series := series_of_bar(each, least)) is not None]
+    bar = bars[0] if bars and (least > 1 or len(bars) == 1) else None
     stated = [series for series in found if series.step_time not in ("stamps", "running")]
     for choice in (stated, [] if bar is None else [bar], found):
         if choice:
@@ -290,5 +308,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         ranks_stated=any(log.ranks_stated for log in used),
         restarts=max((log.restarts for log in used), key=len),
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
+        bars=() if steps else tuple(each for log in logs for each in log.bars),
+        bars_apart=tuple(each for log in logs for each in log.bars_apart),
     )
     return whole, tuple(dict.fromkeys(notes))

@@ -286,8 +286,8 @@ def _typed(table: pd.DataFrame) -> pd.DataFrame:
 
 def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     """The steps that a progress bar counts; None where it shows too few updates."""
-    rows, smoothed = bar_rows(bar)
+    rows, kind = bar_rows(bar)
     if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
-    return Series(_typed(table), "smoothed" if smoothed else "bar", "progress bar")
+    return Series(_typed(table), kind, "progress bar")

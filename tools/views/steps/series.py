@@ -313,6 +313,8 @@ def _excerpt(log: JobLog) -> bool:
     among the first lines and of a late step."""
     tracked = set(log.grammars) & {*OF_TRACKERS, "trainer_state.json"}
     first = log.steps.iloc[int(log.steps["line"].to_numpy().argmin())]
+    if log.step_time == "bar" and first["span"] >= EXCERPT_STEP:  # a mean over so many steps is none of the start
+        return True
     return bool(not tracked and first["line"] <= EXCERPT_LINES and first["step"] - first["span"] >= EXCERPT_STEP)
 
 
