@@ -197,6 +197,7 @@ RUNNING = re.compile(
     rf"{GAP}[:=]?{GAP}({NUMBER}){GAP}({UNIT})?(?![A-Za-z/:])",
     re.I,
 )
+DURATION = re.compile(rf"(?<![\w.]){NUMBER}\s?(?:ms|us|s|sec|seconds)(?![\w/])")
 LAST = re.compile(rf"\s({NUMBER})\s?(ms|s){GAP}\Z")
 PER_SECOND = rf"{GAP}(?:/|_?per_?|[ ]per[ ]){GAP}s(?:ec(?:ond)?s?)?(?![A-Za-z])"
 RATE = rf"(?<![A-Za-z_])({COUNTED}){PER_SECOND}"
@@ -253,5 +254,24 @@ def _timed(line: StepLine, text: str) -> StepLine:
     if (running := RUNNING.search(text)) and (running[3] or running[1]):
         return replace(line, wall_ms=in_ms(running[2], running[3] or running[1]), running=True)
     if last := LAST.search(text):
+        if DURATION.search(text, 0, last.start(1)):
+            return replace(line, ambiguous=True)
         return replace(line, wall_ms=in_ms(last[1], last[2]), running=True)
     return line
+
+
+FREE = re.compile(rf"\W{{0,4}}it['\"]?{GAP}[:=#]?{GAP}\[?{GAP}\d{{1,15}}(?![\d.]*[A-Za-z%])", re.I)
+FREE_MARKS = ("took ", "time=", "dt ", "dt=")
+FREE_LINES = "lines of iterations"
+
+
+def free_line(text: str) -> StepLine | None:
+    """Any program's line that begins with ``it`` and a number, and states one time: ``[it 5/80] nll=2.4 took 45 ms``.
+
+    Several such lines with rising numbers make a job's output, one is none.
+    """
+    if not FREE.match(text) or (found := generic_line(text)) is None:
+        return None
+    if found.running and len(DURATION.findall(text)) > 1:
+        found = replace(found, wall_ms=None, running=False, ambiguous=True)
+    return replace(found, grammar=FREE_LINES)

@@ -44,6 +44,9 @@ WORDS = (
         b"| time out",
     ),
     *(
+        b"took ",
+        b"time=",
+        b" dt",
         b"last enqueued",
         b"cache flushes",
         b"time total",

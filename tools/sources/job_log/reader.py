@@ -27,6 +27,7 @@ from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.file_ranks import UNNAMED
+from tools.sources.job_log.generic_lines import FREE_LINES
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
@@ -143,7 +144,19 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
             replace(each, file=file) for stream in collector.streams.values() if (each := stream.bars.apart) is not None
         ),
     )
+    notes += _ambiguous(collector.streams)
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
+
+
+AMBIGUOUS = (
+    "%d step lines state several times, and which one is of the step is not named: `--log-pattern` with a group "
+    "time_s or time_ms says it"
+)
+
+
+def _ambiguous(streams: Mapping[Stream, StreamRows]) -> list[str]:
+    count = sum(rows.ambiguous for stream in streams.values() for rows in stream.steps.values())
+    return [AMBIGUOUS % count] if count >= LEAST_ROWS else []
 
 
 def _holds(log: JobLog) -> bool:
@@ -231,6 +244,7 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     bars = [series for each in rows.bars.training(least) if (series := series_of_bar(each, least)) is not None]
     bar = bars[0] if bars and (least > 1 or len(bars) == 1) else None
     stated = [series for series in found if series.step_time not in ("stamps", "running")]
+    stated = [series for series in stated if series.grammar != FREE_LINES] or stated
     for choice in (stated, [] if bar is None else [bar], found):
         if choice:
             return max(choice, key=lambda each: len(each.table))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bars import bar_point
 from tools.sources.job_log.collective_reports import reports
+from tools.sources.job_log.generic_lines import FREE_LINES
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.memory_summary import COUNTS
@@ -19,6 +21,7 @@ from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
+from tools.sources.job_log.step_figures import StepLine
 from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
 
@@ -26,6 +29,7 @@ LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may 
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
 ENOUGH_STAMPS = 4  # lines that name a step each larger than the one before, and when they were written
+STATED = re.compile(r"\bstep[ _]time(?:_(?:ms|s))?=\d[\d.]*\s?(?:ms|s)\b")  # next to a step: no sentence says it so
 ENOUGH_NOTES = 3  # lines that name a step that is saved or evaluated in
 # Programs, documents and settings may quote lines of a log, and are none.
 NEVER = (
@@ -59,9 +63,40 @@ def _ending(path: Path) -> bytes:
         return file.read(LOOKED_AT_BYTES)
 
 
+@dataclass
+class _Seen:
+    """The step lines of a text so far."""
+
+    steps: int = 0  # with a figure
+    stamped: int = 0  # with the time at which they were written, each of a later step
+    free: int = 0  # of no program's form, each of a later step
+    named: bool = False  # one names its time the step's
+    _stamped_step: int = -1
+    _free_step: int = -1
+
+    @property
+    def enough(self) -> bool:
+        """Whether they show that the text is a job's output."""
+        return self.named or self.steps >= ENOUGH_STEPS or max(self.stamped, self.free) >= ENOUGH_STAMPS
+
+    def take(self, found: StepLine, text: str, stamped: bool) -> None:
+        """Count a step line."""
+        figures = (found.wall_ms, found.bare_time, found.samples_per_s, found.tokens_per_s)
+        timed = found.ambiguous or any(figure is not None for figure in figures)
+        if found.grammar == FREE_LINES:
+            if timed and found.step > self._free_step:
+                self.free, self._free_step = self.free + 1, found.step
+            return
+        self.steps += timed
+        self.steps += found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
+        self.named |= found.wall_ms is not None and STATED.search(text) is not None
+        if stamped and found.step > self._stamped_step:
+            self.stamped, self._stamped_step = self.stamped + 1, found.step
+
+
 def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
     """Whether the text has lines of a job's output, or such as the user's pattern describes."""
-    steps, stamped, notes, newest = 0, 0, 0, -1
+    seen, notes = _Seen(), 0
     given = GivenPattern(pattern) if pattern else None
     for raw in LineReader(pieces, lambda: False, line_starts if given is None else given.starts):
         if given is not None and given.line(raw.data) is not None:
@@ -86,13 +121,11 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)
-        figures = (found.wall_ms, found.bare_time, found.samples_per_s, found.tokens_per_s) if found is not None else ()
-        steps += bar or any(figure is not None for figure in figures)
-        steps += found is not None and found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
-        if found is not None and found.step > newest and (line.time is not None or stamp_within(text) is not None):
-            stamped, newest = stamped + 1, found.step
+        seen.steps += bar
+        if found is not None:
+            seen.take(found, text, stamped=line.time is not None or stamp_within(text) is not None)
         notes += not bar and _names_step(text)
-        if steps >= ENOUGH_STEPS or stamped >= ENOUGH_STAMPS or notes >= ENOUGH_NOTES:
+        if seen.enough or notes >= ENOUGH_NOTES:
             return True
     return False
 

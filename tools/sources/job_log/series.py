@@ -58,6 +58,7 @@ class StepRows:
     average: Average = ""
     rounding_ms: float = 0.0
     dropped: int = 0
+    ambiguous: int = 0  # lines that state several times
     zoned: bool = True  # every time that was taken states its zone
     unit: str = ""  # what ``samples_per_s`` counts, by the first line that states it
     derived: bool = False  # a time was derived from what a step holds and what is done per second
@@ -88,6 +89,7 @@ class StepRows:
             column.append(MISSING if value is None else value)
         self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
         self.of = line.of
+        self.ambiguous += line.ambiguous
         self.of_all |= line.of_all
         self.average, self.rounding_ms = line.average, max(self.rounding_ms, line.rounding_ms)
         self.derived |= line.derived

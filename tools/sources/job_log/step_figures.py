@@ -41,4 +41,5 @@ class StepLine:
     of_all: bool = False
     steps: int = 1
     unit: str = ""  # of ``samples_per_s`` as the line names it
+    ambiguous: bool = False  # it states several times, and no name shows which one is of the step
     derived: bool = False  # the time is the samples or tokens of a step over those per second

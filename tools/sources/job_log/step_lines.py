@@ -32,6 +32,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("iter ",), framework_lines.nanogpt),
     (("step:",), framework_lines.titan),
     (("iter", "Iter", "step", "Step", "STEP", "it/s", "s/it", "/it", "oss"), generic_lines.generic_line),
+    (generic_lines.FREE_MARKS, generic_lines.free_line),
 )
 
 
