@@ -199,6 +199,24 @@ def test_skipped_steps_count_once_the_loss_scale_has_settled(tmp_path: Path, lat
     assert values == pytest.approx([100.0] if late else [100 * 5 / 30, 0.0])
 
 
+@pytest.mark.parametrize("begin", [0, 1000])
+def test_a_running_total_of_skipped_steps_is_told_as_such(tmp_path: Path, begin: int) -> None:
+    """DeepSpeed states the skipped steps since the job began: 6 up to the first line, 4 in the later half of the log."""
+    totals = [6, *(6 + (at >= 8) + 3 * (at >= 10) for at in range(1, 12))]
+    lines = [
+        f"[2030-04-01 10:{at:02d}:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={begin + 10 * (at + 1)},"
+        f" skipped={total}, lr=[0.001]"
+        for at, total in enumerate(totals)
+    ]
+    profile = profile_of(tmp_path, "\n".join(lines))
+    steps = profile.run.job_log.steps if profile.run.job_log else None
+    assert steps is not None
+    assert steps["skipped"].tolist() == [0.0] * 7 + [1.0, 0.0, 3.0, 0.0]  # the first line has no time: none before it
+    assert measure(profile, "skipped_steps").value == 10
+    later, whole = (measure(profile, "skipped_steps_pct", settled=settled).value for settled in (1, 0))
+    assert (later, whole) == pytest.approx((100 * 4 / 60, 100 * 10 / (begin + 120)))
+
+
 def test_means_over_ten_steps_do_not_answer_for_single_steps(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, megatron(*((step, 100.0 + step % 30 * 0.1) for step in range(10, 600, 10))))
     for name in ("step_time.fluctuation", "step_time.periodicity", "storage.periodic_stall"):

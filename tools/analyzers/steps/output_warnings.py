@@ -18,6 +18,7 @@ MEANING: dict[WarningKind, str] = {
     "out_of_memory": "The job ran out of device memory: {0}.",
     "accelerator_unused": "The output says that an accelerator is available and not used: {0}.",
     "trains_on_cpu": "The output says that the training runs on the CPU: {0}.",
+    "operator_on_cpu": "The output says that an operator that the device lacks falls back to the CPU: {0}.",
     "job_restart": "Torchrun or the scheduler started workers again, or stopped the job, by {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }

@@ -212,6 +212,11 @@ def stated_tflops(profile: Profile) -> Measurement:
     return of_lines(log, value, own, "FLOP/s of step lines", tuple(map(int, own["step"])))
 
 
+def _skipped_so_far(log: JobLog) -> pd.DataFrame:
+    """The last line that states how many steps were skipped since the job began; none where no line does."""
+    return log.steps[(log.steps["skipped_so_far"].notna() & (log.steps["step"] > 0)).to_numpy()].tail(1)
+
+
 @metric("%", "steps skipped for overflow", "How many steps are skipped because gradients overflow?")
 def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
     """Skipped among the printed steps; with ``settled`` of the later half alone, once the loss scale has settled: not
@@ -220,6 +225,9 @@ def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
     table = log.steps[log.steps["skipped"].notna()]
     if table.empty:
         raise UsageError("the job's output does not say which steps were skipped")
+    if not settled and len(last := _skipped_so_far(log)):
+        value = 100.0 * float(last["skipped_so_far"].iloc[0]) / float(last["step"].iloc[0])
+        return of_lines(log, value, last, "skipped steps so far")
     if settled:
         kept = np.flatnonzero((table["skipped"] < table["span"]).to_numpy())
         if not len(kept) and table["span"].sum() < SETTLING_STEPS:
@@ -231,8 +239,10 @@ def skipped_steps_pct(profile: Profile, settled: int = 1) -> Measurement:
 
 @metric("steps", "skipped steps of all printed ones", "How many steps were skipped for overflow?")
 def skipped_steps(profile: Profile) -> Measurement:
-    """The sum of what the step lines state as skipped."""
+    """The sum of what the step lines state as skipped, or what the last one states of all since the job began."""
     log = job_log(profile)
+    if len(last := _skipped_so_far(log)):
+        return of_lines(log, float(last["skipped_so_far"].iloc[0]), last, "skipped steps so far")
     table = log.steps[log.steps["skipped"].notna()]
     if table.empty:
         raise UsageError("the job's output does not say which steps were skipped")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEP_COLUMNS = {
     **dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"),
     **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
-    **dict.fromkeys(("written_ns", "data_wait_ms"), "float64"),
+    **dict.fromkeys(("written_ns", "data_wait_ms", "skipped_so_far"), "float64"),
 }
 RATE_COLUMNS = {**dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"), "per_s": "float64"}
 TIMER_COLUMNS = {
@@ -60,6 +60,7 @@ WarningKind = Literal[
     "out_of_memory",
     "many_loader_workers",
     "trains_on_cpu",
+    "operator_on_cpu",
     "accelerator_unused",
     "job_restart",
     "not_finite_loss",
@@ -295,7 +296,8 @@ class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
 
     steps:      ``STEP_COLUMNS``: wall_ms over ``span`` steps that end with ``step``; NaN where a line lacks a figure;
-                written_ns is when the line was written, on ``clock``; data_wait_ms of a step, as the line states it
+                written_ns is when the line was written, on ``clock``; data_wait_ms of a step, as the line states it;
+                skipped are the skipped ones of the span, skipped_so_far since the job began where stated
     timers:     ``TIMER_COLUMNS``: named parts of a step in ms, least and most over ranks (equal where one is stated)
     comm_tests: ``COMM_TEST_COLUMNS``: rows of an nccl-tests table
     actions:    ``ACTION_COLUMNS``: rows of a profiler's table in the output

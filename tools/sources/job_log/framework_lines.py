@@ -134,11 +134,11 @@ def titan(text: str) -> StepLine | None:
 
 
 def deepspeed(text: str) -> StepLine | None:
-    """DeepSpeed: ``[Rank 0] step=25, skipped=5, ...`` and ``... global_step=10, ... CurrSamplesPerSec=6.3``."""
+    """DeepSpeed: ``[Rank 0] step=25, skipped=5`` (since step 0), and ``global_step=10, ... CurrSamplesPerSec=6.3``."""
     if found := DEEPSPEED_RATE.search(text):
         return StepLine("DeepSpeed rates", int(found[1]), samples_per_s=number(found[2]))
     if found := DEEPSPEED_STEP.search(text):
-        return StepLine("DeepSpeed", int(found[1]), skipped=float(found[2]))
+        return StepLine("DeepSpeed", int(found[1]), skipped_so_far=float(found[2]))
     return None
 
 

@@ -57,6 +57,14 @@ NOT_FINITE = re.compile(
     r"|number of nan iterations:\s{1,9}[1-9]",
     re.I,
 )
+ON_CPU = re.compile(
+    r"\b(?:[Tt]rain(?:ing)?|[Rr]un(?:ning)?)\s(?:\w+\s){0,3}on (?:the )?(?:CPU|cpu)\b(?![ _-]?(?:offload|adam))"
+    r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
+    r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
+)
+# Before such words: source code that a job prints names devices as arguments, and single operators fall back to it.
+NOT_ON_CPU = re.compile(r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z")
+LOOKED_BEFORE = 200  # characters
 # With words one of which is in each such line: looking for them costs a tenth of the search.
 WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", ("cache flushes",), FLUSHES.search),
@@ -87,13 +95,17 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
         re.compile(r"\b(?:GPU|TPU|HPU) available: True\b.{0,40}\bused: False\b").search,
     ),
     (
+        "operator_on_cpu",
+        ("fall back to run on the CPU", "fallback to CPU", "falling back to CPU"),
+        re.compile(
+            r"[Oo]perator '[\w:.]+' .{0,60}not (?:currently )?supported .{0,60}"
+            r"fall(?:ing)?[ _]?back to (?:run on the )?CPU"
+        ).search,
+    ),
+    (
         "trains_on_cpu",
         ("cpu", "CPU"),
-        re.compile(
-            r"\b(?:[Tt]rain(?:ing)?|[Rr]un(?:ning)?)\s(?:\w+\s){0,3}on (?:the )?(?:CPU|cpu)\b(?![ _-]?(?:offload|adam))"
-            r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
-            r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
-        ).search,
+        lambda text: on_cpu(text),
     ),
     (
         "job_restart",
@@ -206,6 +218,14 @@ class Messages:
             group, enqueued, completed = self._status.get(each.rank, ("", None, None))
             found.append(replace(each, group=group, last_enqueued=enqueued, last_completed=completed))
         return tuple(found)
+
+
+def on_cpu(text: str) -> re.Match[str] | None:
+    """Where a line says that the training runs on the CPU; None for code that names a device, and for fall-backs."""
+    found = ON_CPU.search(text)
+    if found is None or NOT_ON_CPU.search(text, max(found.start() - LOOKED_BEFORE, 0), found.start()):
+        return None
+    return found
 
 
 def _written(before: str) -> tuple[int, int, int] | None:

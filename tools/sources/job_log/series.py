@@ -29,7 +29,16 @@ STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times t
 MISSING = float("nan")
 NS_PER_S = 10**9
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
-FIGURES = ("samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "samples_per_s", "data_wait_ms")
+FIGURES = (
+    "samples",
+    "loss_scale",
+    "skipped",
+    "tokens_per_s",
+    "tflops",
+    "samples_per_s",
+    "data_wait_ms",
+    "skipped_so_far",
+)
 LEAST_RATES = 4  # lines
 TOKENS, TOKENS_UNIT = "tokens_per_s", "tokens/s"
 SAMPLES, SAMPLES_UNIT = "samples_per_s", "samples/s"
@@ -84,7 +93,7 @@ class StepRows:
             return
         own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
         rates = (line.tokens_per_s, line.tflops, line.samples_per_s)
-        figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms)
+        figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms, line.skipped_so_far)
         for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
             column.append(MISSING if value is None else value)
         self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
@@ -114,7 +123,7 @@ class StepRows:
         times, kind = found
         start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
-        start = start.assign(wall_ms=per_step)
+        start = _skipped_between(start.assign(wall_ms=per_step))
         if self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
         start = start[start["wall_ms"] > 0]
@@ -219,6 +228,18 @@ def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:
 def _distance(steps: NDArray[np.float64]) -> float:
     """The usual distance of printed steps; 0 of a single one, which shows none."""
     return float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
+
+
+def _skipped_between(table: pd.DataFrame) -> pd.DataFrame:
+    """Lines that state how many steps were skipped so far, with those since the line before; at the start of a job
+    since its first step, else not known of the first line."""
+    so_far = table["skipped_so_far"]
+    if so_far.isna().all():
+        return table
+    between = so_far.diff()
+    if table["step"].iloc[0] <= table["span"].iloc[0]:
+        between.iloc[0] = so_far.iloc[0]
+    return table.assign(skipped=between.where(between >= 0))
 
 
 def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:

@@ -35,6 +35,7 @@ class StepLine:
     tflops: float | None = None
     loss_scale: float | None = None
     skipped: float | None = None
+    skipped_so_far: float | None = None  # since the job began, of which differences are the skipped ones
     data_wait_ms: float | None = None
     average: Average = ""
     rounding_ms: float = 0.0

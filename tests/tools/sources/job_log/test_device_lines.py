@@ -20,6 +20,12 @@ STEPS = "".join(f"step {step} time 100 ms\n" for step in range(20))
         ("Device: cpu", "trains_on_cpu"),
         ("device = torch.device('cpu')", "trains_on_cpu"),
         ("Using device: cpu", "trains_on_cpu"),
+        ("W Fallback.cpp:9: Running the training on the CPU", "trains_on_cpu"),
+        (
+            "Warning: The operator 'aten::bin.out' is not currently supported on the NPU backend and will fall back to"
+            " run on the CPU.",
+            "operator_on_cpu",
+        ),
         ("GPU available: True (cuda), used: False", "accelerator_unused"),
     ],
 )
@@ -37,6 +43,9 @@ def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_pat
         "GPU available: True (cuda), used: True",
         "Loading checkpoint on cpu",
         "Training on 8 GPUs, data on cpu",
+        '    self.rate = torch.tensor(0.0, dtype=torch.float32, device="cpu")',
+        'def load(path, device="cpu"):',
+        "state = torch.load(path, map_location=device).to(device='cpu')",
     ],
 )
 def test_other_lines_that_name_a_cpu_are_not(tmp_path: Path, line: str) -> None:
