@@ -201,7 +201,7 @@ def test_skipped_steps_count_once_the_loss_scale_has_settled(tmp_path: Path, lat
 
 @pytest.mark.parametrize("begin", [0, 1000])
 def test_a_running_total_of_skipped_steps_is_told_as_such(tmp_path: Path, begin: int) -> None:
-    """DeepSpeed states the skipped steps since the job began: 6 up to the first line, 4 in the later half of the log."""
+    """DeepSpeed states the skipped steps since the job began: 6 up to the first line, 4 in the later half."""
     totals = [6, *(6 + (at >= 8) + 3 * (at >= 10) for at in range(1, 12))]
     lines = [
         f"[2030-04-01 10:{at:02d}:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={begin + 10 * (at + 1)},"
