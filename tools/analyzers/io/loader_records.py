@@ -110,11 +110,11 @@ def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderRead
 
 def _busiest_pct(records: HostRecords, rank: int, busy: Fact) -> float:
     """The most that a worker can run: idle children that are no workers may leave all of the CPU time to the others."""
-    children, queued = records.level(rank, "children"), float(records.series.of(rank)["in_flight"].max())
-    if not children or not queued >= 1.0:  # NaN where the loader's queue was not seen
+    children, queued = records.children(rank), float(records.series.of(rank)["in_flight"].max())
+    if children is None or not queued >= 1.0:  # NaN where the loader's queue was not seen
         return busy.value
     workers = max(math.floor(queued / PREFETCHED), 1)
-    return min(busy.value * max(children / workers, 1.0), 100.0)
+    return min(busy.value * max(children[0] / workers, 1.0), 100.0)
 
 
 def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float | None:

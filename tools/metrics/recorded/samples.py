@@ -213,11 +213,11 @@ def _waiting_share(profile: Profile, rank: int) -> float:
 def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
     """Share of its time in which a child process of the rank (a loader's worker) ran, mean over the children."""
     records = host_records(profile)
-    used, count = records.share(rank, "children_cpu_us"), records.level(rank, "children")
-    if used is None or not count:
+    children = records.children(rank)
+    if children is None:
         raise UsageError(f"rank {rank} has no child processes in its records")
     fields = ("children", "children_cpu_us", "children_allowed_cores")
-    return _measured(profile, rank, 100.0 * used / count, "samples of child processes", records.samples(rank), fields)
+    return _measured(profile, rank, 100.0 * children[1], "samples of child processes", records.samples(rank), fields)
 
 
 @metric("objects", "objects tracked by the garbage collector", "How many objects must Python's GC visit?")

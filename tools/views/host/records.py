@@ -199,6 +199,24 @@ class HostRecords:
         values = self.samples(rank)[field].dropna() if rank in self._spans else pd.Series(dtype="float64")
         return float(values.median()) if len(values) else None
 
+    def children(self, rank: int) -> tuple[float, float] | None:
+        """The number of the rank's child processes, in the median, and the mean share of its time for which each ran.
+
+        Only spans at whose end there are any count: loader workers end with their loader, before the last sample, and
+        what they ran since the sample before is not known. None where no such span was sampled for long enough.
+        """
+        if rank not in self._spans:
+            return None
+        count = self.samples(rank).set_index("unix_ns")["children"]
+        spans = self.spans(rank)
+        spans = spans.assign(children=count.groupby(level=0).last().reindex(spans["end_ns"]).to_numpy())
+        known = spans[(spans["children"] > 0) & spans["children_cpu_us"].notna()]
+        seconds = (known["end_ns"] - known["begin_ns"]) / NS_PER_S
+        if seconds.sum() < LEAST_S:
+            return None
+        shared_s = float((seconds * known["children"]).sum())
+        return float(known["children"].median()), float(known["children_cpu_us"].sum()) / US_PER_S / shared_s
+
     def _machine_ticks(self, rank: int) -> tuple[float, float] | None:
         """Ticks per second of all cores of the rank's machine, and idle ones; None where they were not sampled."""
         for each in self.around(rank):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.asked import asking
@@ -11,6 +13,7 @@ from tests.recorded_runs import environment_of, recorded_profile, records_of, st
 from tests.synthetic import RankBuilder
 from tools.analyzers.io.loader_records import loader_reading
 from tools.findings import Finding
+from tools.metrics.registry import measure
 
 analyze = asking("io.data_loader", "io.upload")
 
@@ -98,6 +101,18 @@ def test_workers_are_shown_by_their_cores(
 ) -> None:
     finding = data_finding(WORKERS, 50.0, rates, 1, **levels)
     assert (finding.cause, finding.mechanism) == (cause, mechanism)
+
+
+def test_the_time_after_the_workers_ended_with_their_loader_is_not_theirs() -> None:
+    """Two workers compute for 0.8 s per second each, half of the time; then they are gone, and what they ran stays."""
+    steps = [step_rows(0, [100.0] * 40, data_wait_ms=50.0)]
+    records = records_of(steps, {0: {"children_cpu_us": 1.6e6}}, {0: {"children": 2.0}})
+    system = records.system.copy()
+    late = np.arange(len(system)) > len(system) // 2
+    system.loc[late, "children_cpu_us"] = system["children_cpu_us"][~late].max()
+    system.loc[late, "children"] = 0.0
+    profile = recorded_profile(replace(records, system=system), loading(WORKERS))
+    assert measure(profile, "worker_busy_pct", rank=0).value == pytest.approx(80.0)
 
 
 @pytest.mark.parametrize(
