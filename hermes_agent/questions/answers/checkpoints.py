@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from hermes_agent.model.display import counted
 from hermes_agent.questions.answers.causes import about
@@ -35,31 +36,51 @@ def other_interval(discussion: Discussion, question: Question) -> str:
     named = INTERVAL.search(question.words)
     if named is None:
         return ""
-    every, rank = int(named["every"]), _saving_rank(discussion)
-    if rank is None or not every:
+    every, stalls = int(named["every"]), _stalls(discussion)
+    if stalls is None or not every:
         return _interval_open(discussion)
-    where = f" of rank {rank}" if len(discussion.ranks) > 1 else ""
-    return discussion.say(wording("interval").format(where=where, every=every), rank=rank, every=every)
+    where = f" of rank {stalls.rank}" if len(discussion.ranks) > 1 else ""
+    return _said(discussion, stalls, wording("interval").format(where=where, every=every), every=every)
 
 
 def interval_range(discussion: Discussion, _: Question) -> str:
     """The intervals at which saves would cost little, where they show as periodic stalls; else why not."""
-    rank = _saving_rank(discussion)
-    return _interval_open(discussion) if rank is None else discussion.say(wording("interval_range"), rank=rank)
+    stalls = _stalls(discussion)
+    return _interval_open(discussion) if stalls is None else _said(discussion, stalls, wording("interval_range"))
 
 
 def save_cost(discussion: Discussion, _: Question) -> str | None:
     """How much longer a step with a save takes, where saves show as periodic stalls; else None."""
-    rank = _saving_rank(discussion)
-    return None if rank is None else discussion.say(wording("save_cost"), rank=rank)
+    stalls = _stalls(discussion)
+    return None if stalls is None else _said(discussion, stalls, wording("save_cost"))
 
 
-def _saving_rank(discussion: Discussion) -> int | None:
-    """The rank that loses most to periodic stalls that were found to be saves; None without such."""
+@dataclass(frozen=True)
+class _Stalls:
+    """The rank that loses most to periodic stalls, and the lead of these where no record says that they are saves."""
+
+    rank: int
+    lead: str = ""
+
+
+def _stalls(discussion: Discussion) -> _Stalls | None:
+    """Periodic stalls that were found to be saves, or may well be; None without such."""
     profile = discussion.profile()
-    found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
-    stalls = rank_stalls(profile) if found and profile.series is not None else {}
-    return max(stalls, key=lambda each: (stalls[each].cost_ms, -each)) if stalls else None
+    stalls = rank_stalls(profile) if profile.series is not None else {}
+    if not stalls:
+        return None
+    worst = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
+    if any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes):
+        return _Stalls(worst)
+    leads = (each for each in discussion.diagnosis.leads if each.place.part == "step")
+    lead = next((each.id for each in leads if [one.cause for one in each.candidates[:1]] == ["checkpoint_stall"]), None)
+    return None if lead is None else _Stalls(worst, lead)
+
+
+def _said(discussion: Discussion, stalls: _Stalls, text: str, every: int | None = None) -> str:
+    """The text with its figures, after the condition on which it holds where no record says what the stalls are."""
+    assumed = wording("assumed_saves").format(lead=stalls.lead) if stalls.lead else ""
+    return discussion.say(f"{assumed} {text}".lstrip(), rank=stalls.rank, every=every)
 
 
 def _interval_open(discussion: Discussion) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
@@ -91,21 +93,35 @@ def test_the_longest_unprofiled_step_is_named_before_the_slowest_traced_one(coll
 SAVED = 10  # steps between the made-up saves
 
 
-def _saving() -> Discussion:
-    """60 steps of 50 ms, each tenth 150 ms longer; 54 of them are looked at, with 6 long ones."""
+ASSUMED = "That the long steps are saves is not recorded (lead L1); what follows holds if they are."
+
+
+def _saving(written: bool = True) -> Discussion:
+    """60 steps of 50 ms, each tenth 150 ms longer; 54 of them are looked at, with 6 long ones.
+
+    ``written``: the process writes 30 MB in each long step, which shows that they are saves.
+    """
     walls_ms = [200.0 if step % SAVED == SAVED - 1 else 50.0 for step in range(60)]
-    return discuss(untraced_profile(records_of([step_rows(0, walls_ms)])))
+    steps = step_rows(0, walls_ms)
+    records = records_of([steps])
+    if written:
+        ends = steps["end_unix_ns"].to_numpy()[SAVED - 1 :: SAVED]
+        at = np.searchsorted(ends, records.system["unix_ns"].to_numpy(), side="right")
+        records = replace(records, system=records.system.assign(write_bytes=30e6 * at))
+    return discuss(untraced_profile(records))
 
 
+@pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize(
     "text",
     ["what happens if I save every 100 steps instead of 10?", "would a checkpoint every 100 steps be faster?"],
 )
-def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_ones(text: str) -> None:
-    discussion = _saving()
+def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_ones(text: str, written: bool) -> None:
+    discussion = _saving(written)
     answer = reply(discussion, text)
     found = {each.metric: each.value for each in answer.evidence}
     assert answer.intent == "what_if"
+    assert answer.text.startswith(ASSUMED) != written
     assert found["stall_period_steps"] == SAVED
     cost_ms = 150.0 * 6 / 54
     assert found["series_step_ms"] == pytest.approx(50.0 + cost_ms)
@@ -113,22 +129,26 @@ def test_rarer_saves_are_predicted_from_the_length_and_period_of_the_recorded_on
     assert unsupported(answer.text, discussion) == []
 
 
-def test_a_step_with_a_save_is_longer_by_the_length_of_the_save() -> None:
-    discussion = _saving()
+@pytest.mark.parametrize("written", [True, False])
+def test_a_step_with_a_save_is_longer_by_the_length_of_the_save(written: bool) -> None:
+    discussion = _saving(written)
     answer = reply(discussion, "how much longer does a step with a checkpoint take than one without")
     found = {each.metric: each.value for each in answer.evidence}
     assert answer.intent == "save_cost"
+    assert answer.text.startswith(ASSUMED) != written
     assert found["stall_excess_ms"] == pytest.approx(150.0)
     assert found["stall_cost_ms"] == pytest.approx(150.0 * 6 / 54)
     assert unsupported(answer.text, discussion) == []
 
 
-def test_an_interval_of_saves_is_given_by_what_it_costs_of_the_mean_step() -> None:
+@pytest.mark.parametrize("written", [True, False])
+def test_an_interval_of_saves_is_given_by_what_it_costs_of_the_mean_step(written: bool) -> None:
     """A save of 150 ms costs N steps of 50 ms at most 5 % from 57 on: 150 <= 0.05 (57 x 50 + 150); 1 % from 297 on."""
-    discussion = _saving()
+    discussion = _saving(written)
     answer = reply(discussion, "how often should I save?")
     found = {each.arguments.get("pct"): each.value for each in answer.evidence if each.metric == "stall_spacing_steps"}
     assert found == {5: 57.0, 1: 297.0}
+    assert answer.text.startswith(ASSUMED) != written
     assert unsupported(answer.text, discussion) == []
 
 
