@@ -473,4 +473,6 @@ def test_an_archive_and_a_text_without_records_are_named_as_such(tmp_path: Path)
     assert "is a tar archive; unpack it" in refusal(tmp_path / "a.tar.gz")
     assert "is a zip archive; unpack it" in refusal(tmp_path / "b.zip")
     (tmp_path / "job.log").write_text("hello world\n")
-    assert "no line of it is known as a step" in refusal(tmp_path / "job.log")
+    refused = refusal(tmp_path / "job.log")
+    assert "no line of it is known as a step" in refused
+    assert refused.endswith(r"as in 'step (?P<step>\d+) .*took (?P<time_s>[\d.]+)'")

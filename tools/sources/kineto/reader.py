@@ -22,6 +22,7 @@ from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
 GIVE = "give a Kineto .json or .json.gz, an Ascend folder, an Nsight .sqlite export or the job's output"
+OR_LINES = r"step lines of another form are read with --log-pattern, as in 'step (?P<step>\d+) .*took (?P<time_s>[\d.]+)'"
 # Where an archive has its mark: tar behind the name, owner and check sum of its first file.
 ARCHIVES = ((0, b"PK\x03\x04", "zip"), (257, b"ustar", "tar"), (0, b"7z\xbc\xaf", "7z"), (0, b"(\xb5/\xfd", "zstd"))
 PRINTABLE_SHARE = 0.99  # of the first characters: then it is text and no damaged trace
@@ -165,7 +166,7 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
         raise InputError(f"{path}: is a {packed} archive; unpack it and give the folder or a file of it")
     if collected.shape != "object" and not _named_json(path) and _is_prose(bytes(first.data)):
         what = "no line of it is known as a step with its time, NCCL's set-up or a row of a table"
-        raise InputError(f"{path}: is no profiler trace, and {what}; {GIVE}")
+        raise InputError(f"{path}: is no profiler trace, and {what}; {GIVE}; {OR_LINES}")
     if collected.shape != "object" and (fault := _syntax_fault(bytes(beginning(path, SYNTAX_BYTES).data))):
         raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); {GIVE}")
     if collected.shape == "none":
