@@ -22,7 +22,9 @@ from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
 GIVE = "give a Kineto .json or .json.gz, an Ascend folder, an Nsight .sqlite export or the job's output"
-OR_LINES = r"step lines of another form are read with --log-pattern, as in 'step (?P<step>\d+) .*took (?P<time_s>[\d.]+)'"
+OR_LINES = (
+    r"step lines of another form are read with --log-pattern, as in 'step (?P<step>\d+) .*took (?P<time_s>[\d.]+)'"
+)
 # Where an archive has its mark: tar behind the name, owner and check sum of its first file.
 ARCHIVES = ((0, b"PK\x03\x04", "zip"), (257, b"ustar", "tar"), (0, b"7z\xbc\xaf", "7z"), (0, b"(\xb5/\xfd", "zstd"))
 PRINTABLE_SHARE = 0.99  # of the first characters: then it is text and no damaged trace
