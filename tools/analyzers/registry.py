@@ -18,6 +18,7 @@ from tools.analyzers.communication import (
     ras,
     redundant,
     reported_ranks,
+    timeouts,
     transfer,
     uneven_work,
 )
@@ -95,7 +96,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (saves.periodic_stall, blocked.step_writes, saves.traced_saves, host_saves.host_saves),
     (flight_recorder.flight_recorder, ras.ras),
     (inspector.inspector_arrival, inspector.inspector_bandwidth),
-    (network.retransmission, network.shared_link, network.interface, library_log.library_log, library_log.timeouts),
+    (network.retransmission, network.shared_link, network.interface, library_log.library_log, timeouts.timeouts),
     (library_log.library_warnings, reported_ranks.reported_ranks),
     (pressure.page_faults, offload.offload),
     (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),

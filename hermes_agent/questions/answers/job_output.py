@@ -31,6 +31,8 @@ SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of sampl
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
 MORE = re.compile(r"\bmore micro ?batch\w*\b.*\b(help|faster|better|improve|bring|gain|good)\b")
+LOOK_THERE = "look there first"  # of a check that names who is missing or behind
+WHO = re.compile(r"\b(who|which|what) ?(ranks?|gpus?|nodes?|workers?)?\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
 
@@ -44,8 +46,15 @@ def hang(discussion: Discussion, question: Question) -> str | None:
     if found is None or not needs:
         return found
     of_waiting = _found(discussion, (REPORTED, *OF_COLLECTIVES)) is None and _found(discussion, WAITING) is not None
+    unnamed = of_waiting and LOOK_THERE not in found and WHO.search(question.words) is not None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
-    return blocks([found, wording("hang_next") if of_waiting else "", record])
+    return blocks(
+        [
+            paragraph([wording("missing_unnamed") if unnamed else "", found]),
+            wording("hang_next") if of_waiting else "",
+            record,
+        ]
+    )
 
 
 def sampled_devices(discussion: Discussion, _: Question) -> str | None:

@@ -180,9 +180,40 @@ def test_the_rank_that_reports_no_time_out_is_named(tmp_path: Path, printed: str
 def test_ranks_in_different_collectives_are_said_to_be(tmp_path: Path) -> None:
     other = WATCHDOG.replace("ank7", "ank3").replace("ank 7", "ank 3").replace("ALLTOALL", "ALLREDUCE")
     check = answer(profile_of(tmp_path, WATCHDOG + other), "communication.timeouts")
-    assert "Rank 3 reported another collective of the same group" in check.support[1].template
+    assert check.support[0].names == ("ALLTOALL", "4486", "9")
+    assert check.support[1].template.startswith(
+        "Rank 3 waited {0} for {n0} (sequence number {n1} of process group {n2})"
+    )
+    assert "collectives of the same group: the ranks did not call the same ones" in check.support[2].template
     elsewhere = answer(profile_of(tmp_path, WATCHDOG + other.replace("GUID 9", "GUID 4")), "communication.timeouts")
-    assert "of another group, or" in elsewhere.support[1].template
+    assert elsewhere.support[1].names == ("ALLREDUCE", "4486", "4")
+    assert "Collectives of several process groups wait at once" in elsewhere.support[2].template
+    unknown = answer(profile_of(tmp_path, WATCHDOG + other.splitlines()[0] + "\n"), "communication.timeouts")
+    assert unknown.support[2].template.startswith("These are collectives of different groups, or")
+
+
+HEARD = (
+    "[rank{0}]:[E603 17:48:02.0 ProcessGroupNCCL.cpp:1400] [PG ID 2 PG GUID {1} Rank {0}] Received a dump signal due to"
+    " a collective timeout from rank 7 and we will try our best to dump the debug info. Last enqueued NCCL work: {2},"
+    " last completed NCCL work: {2}.\n"
+)
+
+
+def test_a_rank_whose_watchdog_states_fewer_works_of_the_group_is_behind(tmp_path: Path) -> None:
+    """4480 works of group 9 where 4486 is waited for; nothing follows from another group, nor from no work at all."""
+    check = answer(profile_of(tmp_path, WATCHDOG + HEARD.format(5, 9, 4480)), "communication.timeouts")
+    assert [each.template for each in check.support[1:]] == [
+        "Rank 5 had enqueued works of this group up to number 4480 only, not 4486: look there first."
+    ]
+    for group, enqueued in ((4, 4480), (9, -1), (9, 4486)):
+        other = answer(profile_of(tmp_path, WATCHDOG + HEARD.format(5, group, enqueued)), "communication.timeouts")
+        assert not any("had enqueued" in each.template for each in other.support), (group, enqueued)
+
+
+def test_a_rank_whose_watchdog_only_names_the_same_work_waits_too(tmp_path: Path) -> None:
+    failed = WATCHDOG.splitlines(keepends=True)[1].replace("ank7", "ank2").replace("ank 7", "ank 2")
+    check = answer(profile_of(tmp_path, WATCHDOG + failed), "communication.timeouts")
+    assert [each.template[:20] for each in check.support] == ["Ranks 2, 7 waited {0"]
 
 
 @pytest.mark.parametrize(("late", "status"), [(0, "clean"), (1, "found")])

@@ -1,4 +1,4 @@
-"""By NCCL's own output and PyTorch's watchdog: over which network do collectives go, and did one time out?"""
+"""By NCCL's own output: over which network do collectives go?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tools.analyzers.support.answers import clean, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
-from tools.metrics.recorded.job_log import job_log
 from tools.metrics.recorded.repeated_lines import nccl_warning
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, NcclFacts
@@ -20,7 +19,6 @@ SOCKET, ADAPTER, DIRECT = "NET/Socket", "NET/IB", "NET/IB/GDRDMA"
 OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
 ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
 CHOSEN = "NCCL chose TCP sockets as its network: they carry what goes between hosts, and nothing on a single host."
-SHOWN_RANKS = 8
 SHOWN_REASONS = 3
 
 
@@ -185,61 +183,3 @@ def _repeated(profile: Profile, log: JobLog, place: int) -> Sentence:
     often = "" if rate is None else ", {1}"
     facts = [each for each in (count, rate) if each is not None]
     return say(f"NCCL warns in {{0}}{often}: {{n0}}.", *facts, names=(nccl_warning(log, place).text,))
-
-
-@check(
-    *(
-        "communication.timeouts",
-        "Collective time-outs",
-        "Did a collective time out, and which rank is missing from it?",
-    ),
-    from_records="output",
-)
-def timeouts(profile: Profile) -> Check | None:
-    """The ranks whose watchdog reported a collective, and those of the job that reported none."""
-    log = profile.run.job_log
-    if log is None or not log.timeouts:
-        return None
-    first = min(log.timeouts, key=lambda each: (each.line, each.file))
-    same = [each for each in log.timeouts if (each.sequence, each.operation) == (first.sequence, first.operation)]
-    waited = measure(profile, "timeout_wait_ms", rank=first.rank)
-    waiting = sorted({each.rank for each in same})
-    text = f"{_ranks(waiting)} waited {{0}} for {{n0}} (sequence number {{n1}}), which timed out."
-    names = (first.operation, str(first.sequence))
-    return symptom(say(text, waited, names=names), *_missing(profile, set(waiting)))
-
-
-def _missing(profile: Profile, waiting: set[int]) -> list[Sentence]:
-    """Who did not report the collective: another one that timed out, or nothing at all.
-
-    Sequence numbers count the collectives of one process group, so they are compared within a group alone.
-    """
-    log = job_log(profile)
-    others = [each for each in log.timeouts if each.rank not in waiting]
-    other = sorted({each.rank for each in others})
-    groups = {each.group for each in log.timeouts}
-    said = []
-    if other and len(groups) == 1 and "" not in groups:
-        said = [
-            say(f"{_ranks(other)} reported another collective of the same group: the ranks did not call the same ones.")
-        ]
-    elif other:
-        text = (
-            f"{_ranks(other)} reported another collective: of another group, or the ranks did not call the same ones."
-        )
-        said = [say(text)]
-    silent = sorted(set(log.ranks) - waiting - set(other))
-    if silent and len(silent) < len(waiting):
-        said.append(say(f"{_ranks(silent)} reported none: look there first for what holds the others up."))
-    world = log.whole("world_size") or profile.run.layout.world_size
-    unseen = [] if world is None else sorted(set(range(world)) - waiting - set(other) - set(silent))
-    if unseen:
-        said.append(say(f"The log holds nothing of {_ranks(unseen).lower()}: read the output of all hosts."))
-    return said
-
-
-def _ranks(ranks: list[int]) -> str:
-    if len(ranks) == 1:
-        return f"Rank {ranks[0]}"
-    shown = ", ".join(str(rank) for rank in ranks[:SHOWN_RANKS])
-    return f"Ranks {shown}" + (f" and {len(ranks) - SHOWN_RANKS} more" if len(ranks) > SHOWN_RANKS else "")

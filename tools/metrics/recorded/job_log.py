@@ -324,10 +324,13 @@ def _test_rows(profile: Profile, size_bytes: int, in_place: int) -> tuple[JobLog
 
 
 @metric("ms", "wait before a collective timed out", "How long did a rank wait for a collective that timed out?")
-def timeout_wait_ms(profile: Profile, rank: int) -> Measurement:
-    """Time for which the rank's watchdog saw the collective run, else the limit that it passed."""
+def timeout_wait_ms(profile: Profile, rank: int, sequence: int = -1) -> Measurement:
+    """Time for which the rank's watchdog saw the collective run, else the limit that it passed.
+
+    ``sequence``: the collective's number, -1 for the first one of the rank that timed out.
+    """
     log = job_log(profile)
-    own = [each for each in log.timeouts if each.rank == rank]
+    own = [each for each in log.timeouts if each.rank == rank and sequence in (-1, each.sequence)]
     if not own:
         raise UsageError(f"no collective of rank {rank} timed out")
     first = own[0]

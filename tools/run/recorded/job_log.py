@@ -179,7 +179,7 @@ class NcclFacts:
 
 @dataclass(frozen=True)
 class CollectiveTimeout:
-    """A collective that the watchdog of PyTorch reported on one rank; None where the line does not hold it."""
+    """A collective that the watchdog of PyTorch reported on one rank of the job; None where the line lacks it."""
 
     rank: int
     sequence: int
@@ -192,6 +192,22 @@ class CollectiveTimeout:
     group: str = ""
     last_enqueued: int | None = None
     last_completed: int | None = None
+
+
+@dataclass(frozen=True)
+class WatchdogStatus:
+    """The last works that a rank enqueued and completed in a group, as its watchdog wrote when a collective failed.
+
+    ``at`` is the work that failed on this rank, None where another rank's time-out made it write; -1 is no work.
+    """
+
+    rank: int
+    group: str
+    at: int | None
+    enqueued: int
+    completed: int
+    line: int
+    file: int = 0
 
 
 @dataclass(frozen=True)
@@ -313,6 +329,7 @@ class JobLog:
     grammars: tuple[str, ...] = ()
     nccl: NcclFacts = field(default_factory=NcclFacts)
     timeouts: tuple[CollectiveTimeout, ...] = ()
+    statuses: tuple[WatchdogStatus, ...] = ()  # of ranks that report no time-out
     warnings: tuple[LogWarning, ...] = ()
     reports: tuple[CollectiveReport, ...] = ()
     errors: tuple[ReportedError, ...] = ()

@@ -155,7 +155,7 @@ class Collector:
             self._add(line, found, text)
             self.messages.note(line.number, text)
         else:
-            self.messages.take(line.number, text, self._seconds(line, *REPORTS))
+            self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""

@@ -47,7 +47,7 @@ WORDS = (
         b"took ",
         b"time=",
         b" dt",
-        b"last enqueued",
+        b"ast enqueued",
         b"cache flushes",
         b"time total",
         b"out of memory",

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tools.run.recorded.job_log import Cited, CollectiveTimeout, LogWarning, StepNote, WarningKind
+from tools.run.recorded.job_log import (
+    Cited,
+    CollectiveTimeout,
+    LogWarning,
+    StepNote,
+    WarningKind,
+    WatchdogStatus,
+)
 from tools.sources.job_log.collective_reports import CollectiveReports
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
@@ -20,9 +27,12 @@ TIMEOUT = re.compile(
 )
 WRITTEN = re.compile(r"\[[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)")  # "[E419 10:42:28.858931807": 19 April
 STATUS = re.compile(
-    r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\].*?last enqueued [NHX]CCL work: (-?\d{1,15}),"
-    r" last completed [NHX]CCL work: (-?\d{1,15})"
+    r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\](?P<said>.*?)[Ll]ast enqueued (?:[NHX]CCL )?work:"
+    r" (?P<enqueued>-?\d{1,15}), last completed (?:[NHX]CCL )?work: (?P<completed>-?\d{1,15})"
 )
+AT_WORK = re.compile(r"(?:work|sequence id): (\d{1,15})")  # "at work: 4486", "at work sequence id: 4486"
+# PyTorch puts the rank of the whole job before the line; "[Rank 1]" behind it may be the rank's number in the group.
+WHOLE_RANK = re.compile(r"\[rank(\d{1,7})\]")
 WORLD = re.compile(
     r"using world size: (\d+), data-parallel[- ]size: (\d+),(?: context-parallel size: \d+,?)?.*?"
     r"tensor-model-parallel size: (\d+),.*?pipeline-model-parallel size: (\d+)"
@@ -144,11 +154,11 @@ class Messages:
 
     file: int
     settings: dict[str, Cited] = field(default_factory=dict)
-    timeouts: dict[tuple[int, int], CollectiveTimeout] = field(default_factory=dict)
+    timeouts: dict[tuple[int, int, str], CollectiveTimeout] = field(default_factory=dict)
     warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
     notes: dict[str, list[StepNote]] = field(default_factory=lambda: {"save": [], "evaluation": []})
     memory: dict[str, Cited] = field(default_factory=dict)
-    _status: dict[int, tuple[str, int, int]] = field(default_factory=dict)
+    _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
@@ -158,14 +168,12 @@ class Messages:
         self.reports = CollectiveReports(self.file)
         self.summary = MemorySummary(self.file)
 
-    def take(self, line: int, text: str, at_s: float | None = None) -> None:
-        """Read a line that may hold one of them, written at ``at_s`` of the log's clock."""
+    def take(self, line: int, text: str, at_s: float | None = None, rank: int | None = None) -> None:
+        """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
         if "atchdog" in text and (found := TIMEOUT.search(text)):
-            self._timed_out(line, text, found)
-        elif "last enqueued" in text and (found := STATUS.search(text)):
-            group = found[2] or found[1]
-            if len(self._status) < MOST_TIMEOUTS:
-                self._status.setdefault(int(found[3]), (group, int(found[4]), int(found[5])))
+            self._timed_out(line, text, found, rank)
+        elif "ast enqueued" in text and (found := STATUS.search(text)):
+            self._reported_status(line, text, found, rank)
         elif stated := _stated(text):
             for name, value in stated:
                 if WHOLE_RUNTIME.search(text):
@@ -188,14 +196,23 @@ class Messages:
         if NOT_FINITE.search(text):
             self._count("not_finite_loss", line, 1.0)
 
-    def _timed_out(self, line: int, text: str, found: re.Match[str]) -> None:
-        rank, sequence = int(found[1]), int(found[2])
+    def _timed_out(self, line: int, text: str, found: re.Match[str], marked: int | None) -> None:
+        rank, sequence = _whole_rank(text[: found.start()], marked, found[1]), int(found[2])
         if len(self.timeouts) < MOST_TIMEOUTS:
             ran = int(found[5]) if found[5] else None
             each = CollectiveTimeout(
                 rank, sequence, found[3], int(found[4]), line, self.file, ran, _written(text[: found.start()])
             )
-            self.timeouts.setdefault((rank, sequence), each)
+            self.timeouts.setdefault((rank, sequence, found[3]), each)
+
+    def _reported_status(self, line: int, text: str, found: re.Match[str], marked: int | None) -> None:
+        if len(self._status) < MOST_TIMEOUTS:
+            rank = _whole_rank(text[: found.start()], marked, found[3])
+            work = AT_WORK.search(found["said"])
+            at = int(work[1]) if work else None
+            group, enqueued, completed = found[2] or found[1], int(found["enqueued"]), int(found["completed"])
+            status = WatchdogStatus(rank, group, at, enqueued, completed, line, self.file)
+            self._status.setdefault((rank, at), status)
 
     def _warned(self, line: int, text: str) -> bool:
         """Whether the line is a warning."""
@@ -215,9 +232,26 @@ class Messages:
         """Every reported time-out with the last works of its rank, in the order of the log."""
         found: list[CollectiveTimeout] = []
         for each in sorted(self.timeouts.values(), key=lambda each: each.line):
-            group, enqueued, completed = self._status.get(each.rank, ("", None, None))
-            found.append(replace(each, group=group, last_enqueued=enqueued, last_completed=completed))
+            own = self._status.get((each.rank, each.sequence)) or self._status.get((each.rank, None))
+            found.append(
+                each
+                if own is None
+                else replace(each, group=own.group, last_enqueued=own.enqueued, last_completed=own.completed)
+            )
         return tuple(found)
+
+    def statuses(self) -> tuple[WatchdogStatus, ...]:
+        """What ranks without a reported time-out enqueued and completed last, in the order of the log."""
+        named = {each.rank for each in self.timeouts.values()}
+        return tuple(each for each in self._status.values() if each.rank not in named)
+
+
+def _whole_rank(before: str, marked: int | None, stated: str) -> int:
+    """The rank of the whole job where the line's head or its mark names it, else the one that the message names."""
+    heads = WHOLE_RANK.findall(before)
+    if heads:
+        return int(heads[-1])
+    return int(stated) if marked is None else marked
 
 
 def on_cpu(text: str) -> re.Match[str] | None:

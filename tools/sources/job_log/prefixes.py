@@ -12,6 +12,7 @@ MOST_MARKS = 6
 SRUN = re.compile(r"\s*(\d{1,6}): (?=\S)")
 MPI = re.compile(r"\s*\[\d+,(\d{1,6})\]<(?:stdout|stderr)>: ?")
 TORCHRUN = re.compile(r"\s*\[(?:rank|default|worker|trainer)[ _]?(\d{1,6})\](?:: ?|\s+|(?=\[))", re.I)
+OF_PYTORCH = tuple(f"[rank{digit}" for digit in range(10))
 RANK_WORD = re.compile(r"\s*\[?(?:RANK|Rank|rank)[ =:](\d{1,6})\]?[:|,]?\s+(?=\S)")
 RANK_LETTERS = ("RANK", "Rank", "rank")
 POD = re.compile(r"\s*\[pod/([^\]\s]{1,200})\] ?")
@@ -78,13 +79,17 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its marks: its number, the rank and the pod that they name, and the text of its time."""
+    """A line without its marks: its number, the rank and the pod that they name, and the text of its time.
+
+    ``job_rank`` is the rank of the whole job, which PyTorch itself writes; a launcher's may be that of the host.
+    """
 
     number: int
     text: str
     rank: int | None = None
     pod: str = ""
     time: re.Match[str] | None = None
+    job_rank: int | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -98,6 +103,7 @@ def parse_line(number: int, data: bytes) -> Line:
     if "\x1b" in text:
         text = ESCAPES.sub("", text)
     rank: int | None = None
+    job_rank: int | None = None
     pod = ""
     time: re.Match[str] | None = None
     at = 0
@@ -113,8 +119,9 @@ def parse_line(number: int, data: bytes) -> Line:
             pod = pod or found[0].strip()
         else:
             rank = int(found[1]) if rank is None else rank
+            job_rank = int(found[1]) if found[0].lstrip().startswith(OF_PYTORCH) else job_rank
         at = found.end()
-    return Line(number, text[at:], rank, pod, time)
+    return Line(number, text[at:], rank, pod, time, job_rank)
 
 
 def _mark(text: str, at: int, timed: bool) -> re.Match[str] | None:

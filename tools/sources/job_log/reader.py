@@ -22,6 +22,7 @@ from tools.run.recorded.job_log import (
     JobLog,
     StepTime,
     Throughput,
+    WatchdogStatus,
 )
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import bar_rows
@@ -106,7 +107,8 @@ def _ranks(log: JobLog | None) -> tuple[int, ...]:
     """The ranks that the log says anything of."""
     if log is None:
         return ()
-    return tuple(sorted({*log.steps["rank"].tolist(), *log.ranks, *(each.rank for each in log.timeouts)}))
+    reported = {*(each.rank for each in log.timeouts), *(each.rank for each in log.statuses)}
+    return tuple(sorted({*log.steps["rank"].tolist(), *log.ranks, *reported}))
 
 
 def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
@@ -127,6 +129,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         grammars=tuple(dict.fromkeys(series.grammar for series in chosen.values())),
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
+        statuses=collector.messages.statuses(),
         warnings=tuple(collector.messages.warnings.values()),
         reports=tuple(collector.messages.reports.found),
         errors=tuple(collector.messages.errors.found.values()),
@@ -154,6 +157,12 @@ AMBIGUOUS = (
 )
 
 
+def _of_silent_ranks(logs: Sequence[JobLog]) -> tuple[WatchdogStatus, ...]:
+    """The statuses of ranks of which no file holds a time-out."""
+    named = {each.rank for log in logs for each in log.timeouts}
+    return tuple(each for log in logs for each in log.statuses if each.rank not in named)
+
+
 def _ambiguous(streams: Mapping[Stream, StreamRows]) -> list[str]:
     count = sum(rows.ambiguous for stream in streams.values() for rows in stream.steps.values())
     return [AMBIGUOUS % count] if count >= LEAST_ROWS else []
@@ -164,6 +173,7 @@ def _holds(log: JobLog) -> bool:
     return any(not table.empty for table in tables) or bool(
         log.nccl.lines
         or log.timeouts
+        or log.statuses
         or log.warnings
         or log.reports
         or log.errors
@@ -310,6 +320,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
             places=tuple(dict.fromkeys(each for log in logs for each in log.nccl.places)),
         ),
         timeouts=tuple(each for log in logs for each in log.timeouts),
+        statuses=_of_silent_ranks(logs),
         warnings=tuple(each for log in logs for each in log.warnings),
         reports=tuple(each for log in logs for each in log.reports),
         errors=tuple(each for log in logs for each in log.errors),

@@ -117,3 +117,33 @@ def test_watchdogs_of_hccl_and_lines_of_ray_and_torn_ones_are_read(tmp_path: Pat
     text = bar + hccl[0] + "\x1b[36m(WorkerDict pid=14, ip=10.0.0.2)\x1b[0m " + hccl[1]
     (timeout,) = read(tmp_path, text).timeouts
     assert (timeout.rank, timeout.sequence, timeout.line, timeout.last_enqueued) == (7, 4486, 1, 4489)
+
+
+def test_a_rank_of_a_group_is_told_by_its_rank_in_the_job(tmp_path: Path) -> None:
+    """In groups of two ranks of sixteen, both lines call theirs rank 1 of its group."""
+    groups = WATCHDOG.replace("[Rank 7]", "[Rank 1]").replace("GUID 9 Rank 7", "GUID 9 Rank 1")
+    other = groups.replace("[rank7]", "[rank12]").replace("SeqNum=4486", "SeqNum=31").replace("work: 4486", "work: 31")
+    found = read(tmp_path, groups + other.replace("ALLTOALL", "ALLREDUCE").replace("GUID 9", "GUID 5")).timeouts
+    assert [(each.rank, each.sequence, each.operation, each.group) for each in found] == [
+        (7, 4486, "ALLTOALL", "9"),
+        (12, 31, "ALLREDUCE", "5"),
+    ]
+
+
+def test_ranks_that_report_only_their_last_works_are_kept(tmp_path: Path) -> None:
+    """Both forms of the line: of a rank whose collective failed, and of one that heard of another's time-out."""
+    failed = (
+        "[rank4]:[E603 17:48:01.0 ProcessGroupNCCL.cpp:2268] [PG ID 0 PG GUID 9 Rank 4]  failure detected by watchdog"
+        " at work sequence id: 4486 PG status: last enqueued work: 4488, last completed work: 4485\n"
+    )
+    heard = (
+        "[rank5]:[E603 17:48:02.0 ProcessGroupNCCL.cpp:1400] [PG ID 0 PG GUID 9 Rank 5] Received a dump signal due to a"
+        " collective timeout from rank 7 and we will try our best to dump the debug info. Last enqueued NCCL work:"
+        " 4480, last completed NCCL work: 4480.This is most likely caused by incorrect usages of collectives\n"
+    )
+    log = read(tmp_path, WATCHDOG + failed + heard)
+    assert [(each.rank, each.at, each.enqueued, each.completed, each.line) for each in log.statuses] == [
+        (4, 4486, 4488, 4485, 3),
+        (5, None, 4480, 4480, 4),
+    ]
+    assert [each.rank for each in log.timeouts] == [7]
