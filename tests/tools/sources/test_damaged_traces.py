@@ -476,3 +476,9 @@ def test_an_archive_and_a_text_without_records_are_named_as_such(tmp_path: Path)
     refused = refusal(tmp_path / "job.log")
     assert "no line of it is known as a step" in refused
     assert refused.endswith(r"as in 'step (?P<step>\d+) .*took (?P<time_s>[\d.]+)'")
+
+
+@pytest.mark.parametrize("text", ["[12.5] NVRM: loading\n", "{'a': 1}\n", '{"a": 1}\n{"a": 2}\n'])
+def test_a_text_that_begins_with_a_bracket_is_judged_by_what_it_holds(tmp_path: Path, text: str) -> None:
+    (tmp_path / "paste.txt").write_text(text)
+    assert "no line of it is known as a step" in refusal(tmp_path / "paste.txt")

@@ -8,7 +8,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.run.recorded.job_log import JobLog, WarningKind
+from tools.run.recorded.job_log import JobLog, StepTime, WarningKind
 from tools.views.profile import Profile
 
 MEANING: dict[WarningKind, str] = {
@@ -142,11 +142,18 @@ def lost_from(profile: Profile) -> int | None:
 
 LEAST_LOST = 2  # printed steps: one alone may be a single overflow
 MOST_BARS = 4
-ONE_LINE = "One line states the time of a step, {0} in line %d: how steady the steps are is not known."
-ONE_SUM = (
-    "The timers of forward, backward and step in line %d add up to {0}: a step takes at least as long. How steady the "
-    "steps are is not known."
-)
+UNSTEADY = " How steady the steps are is not known."
+ONE_LINE = "One line states the time of a step, {0} in line %d."
+ONE_MEAN = "One line states a mean time of a step, {0} in line %d."
+ONE_OF: dict[StepTime, str] = {
+    "sum": "The timers of forward, backward and step in line %d add up to {0}: a step takes at least as long.",
+    "bar": "The steps of a progress bar up to line %d take {0} each by its clock.",
+    "smoothed": "A progress bar shows a smoothed rate, {0} a step in line %d.",
+    "stamps": "The steps up to line %d take {0} each by the time stamps of that line and an earlier one.",
+    "block": "The steps up to line %d take {0} each: the time since an earlier line, divided by the steps between.",
+    "unwound": "The steps up to line %d take {0} each by the running means of that line and an earlier one.",
+    **dict.fromkeys(("mean", "window", "epoch", "running"), ONE_MEAN),
+}
 
 
 APART = (
@@ -170,14 +177,14 @@ def _bars(profile: Profile, log: JobLog) -> list[Sentence]:
     for place, each in enumerate(log.bars[:MOST_BARS]):
         text = ONE_STEP if each.steps == 1 else BAR
         said.append(say(text.format(each.line, each.steps), measure(profile, "bar_step_ms", place=place)))
-    return [*said, say(OTHER_BARS)] if said else []
+    return [*said, say(OTHER_BARS)] if len(said) > 1 else said
 
 
 def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of a step that a single line states, which is no series."""
     if profile.traced or profile.series is not None or len(log.steps) != 1:
         return [] if profile.traced else _bars(profile, log)
-    text = ONE_SUM if log.step_time == "sum" else ONE_LINE
+    text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
     return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 
 

@@ -35,6 +35,7 @@ RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
 LEAST_WHOLE_S = 3 * LEAST_PART_S  # between the first and the last update: else the time before the first counts too
 FROM_START = 0.8  # of the rate it shows, at least: a bar that goes on from a checkpoint counts steps it has no time of
+APART_LINES = 2  # a bar that is drawn again stands in the same line or the next one
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
 LEAST_POINTS = 2
@@ -78,12 +79,14 @@ class Bar:
     before: int = 0  # steps of the epochs before
     before_s: float = 0.0
     number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
+    whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
 
     def add(self, point: BarPoint, line: int) -> None:
         """Append an update that counts on; those of no further step are left out."""
         done = self.before + point.done
         if (self.done and done <= self.done[-1]) or len(self.done) >= MOST_POINTS:
             return
+        self.whole &= point.done == point.total
         self.done.append(done)
         self.elapsed_s.append(-1.0 if point.elapsed_s is None else self.before_s + point.elapsed_s)
         self.step_ms.append(-1.0 if point.step_ms is None else point.step_ms)
@@ -117,13 +120,16 @@ class Bars:
     def __init__(self) -> None:
         self.bars: list[Bar] = []
         self.apart: BarsApart | None = None
+        self.trained = False  # other lines show that steps are trained
         self._open: dict[tuple[str, int], Bar] = {}
 
     def take(self, point: BarPoint, line: int) -> None:
         """Sort an update to its bar; a count that falls begins the next epoch, or another bar of that name."""
-        kind, numbers = (DIGITS.sub("#", point.name), point.total), tuple(DIGITS.findall(point.name))
+        kind, numbers = (" ".join(DIGITS.sub("#", point.name).split()), point.total), tuple(DIGITS.findall(point.name))
         bar = self._open.get(kind)
-        if bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
+        if bar is not None and _ends_next(bar, point, line):
+            bar.next_epoch()
+        elif bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
             if numbers != bar.number:
                 bar.next_epoch()
             else:
@@ -138,8 +144,18 @@ class Bars:
     def training(self, least: int = LEAST_POINTS) -> list[Bar]:
         """Those of so many updates that may count training steps, the longest first."""
         bars = [bar for bar in self.bars if len(bar.done) >= least and not OTHER.search(bar.name)]
-        bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or OF_STEPS.search(bar.name)]
+        bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
+
+    def _may_train(self, bar: Bar) -> bool:
+        """Whether a bar of one update counts steps: by its name, or without one where steps are trained."""
+        return bool(OF_STEPS.search(bar.name)) or (self.trained and not bar.name)
+
+
+def _ends_next(bar: Bar, point: BarPoint, line: int) -> bool:
+    """Whether a finished bar is the end of another epoch, of which no other update is there, and not drawn again."""
+    done = bar.done[-1] - bar.before if bar.done else -1
+    return bar.whole and point.done == point.total == done and line - bar.line[-1] >= APART_LINES
 
 
 def _apart(bar: Bar, point: BarPoint, line: int) -> BarsApart | None:
@@ -159,6 +175,8 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
     short for whole seconds its rates, which are "smoothed"."""
     if bar.done[-1] == 1 and bar.step_ms[-1] > 0:  # smoothed over one step
         return [BarRow(1, 1, bar.step_ms[-1], bar.line[-1])], "step"
+    if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
+        return list(_by_clock(bar, 0, 1.0)), "bar"
     if bar.seconds >= LEAST_WHOLE_S:
         return list(_by_clock(bar)), "bar"
     begins = 0 if _from_start(bar) else -1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited
 from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.generic_lines import SINCE_1970_S
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
@@ -33,6 +34,7 @@ from tools.sources.job_log.tables import (
     Timer,
     TimerRows,
     TimerTable,
+    chat_timers,
     csv_table,
     flat_timers,
     verl_timers,
@@ -44,7 +46,6 @@ LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; 
 MOST_RANKS = 1 << 17
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
-CLOCK_S = 1e-3  # resolution of a clock in a record
 Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
 
 
@@ -58,7 +59,9 @@ class StreamRows:
     step: int = -1  # of the last step line
 
 
+TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
 ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
+TRAINER_RECORD = ("{'loss': ", '{"loss": ')  # of HF Trainer, which names no step in it
 REPORTS = ("Xid", "EI00", "EJ00")
 
 
@@ -155,11 +158,14 @@ class Collector:
             self._add(line, found, text)
             self.messages.note(line.number, text)
         else:
+            if text.startswith(TRAINER_RECORD):
+                self._stream(line).bars.trained = True
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
         stream, phases = self._stream(line), [timer.max_ms for timer in timers if timer.name in PHASES]
+        stream.bars.trained |= len(phases) == len(PHASES)
         if not self._numbered and len(phases) == len(PHASES):
             self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None, of="sum"), "")
         elif self._numbered and ENGINE in stream.steps:
@@ -211,13 +217,13 @@ class Collector:
             found = replace(found, step=stream.steps[found.grammar].last_step + found.steps)
         stamp = None
         if found.clock_s is not None:
-            stamp = Stamp(found.clock_s, CLOCK_S, dated=True, zoned=True)
+            stamp = Stamp(found.clock_s, found.clock_step_s, dated=found.clock_s >= SINCE_1970_S, zoned=True)
         else:
             stamp = line.stamp or stamp_within(text)
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step
-        if found.grammar == "verl":
-            self._timed(stream, verl_timers(line.number, text))
+        if (timers := TIMERS.get(found.grammar)) is not None:
+            self._timed(stream, timers(line.number, text))
 
     def _stream(self, line: Line) -> StreamRows:
         key = (NO_RANK if line.rank is None else line.rank, line.pod)

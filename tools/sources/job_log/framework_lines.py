@@ -140,18 +140,3 @@ def deepspeed(text: str) -> StepLine | None:
     if found := DEEPSPEED_STEP.search(text):
         return StepLine("DeepSpeed", int(found[1]), skipped_so_far=float(found[2]))
     return None
-
-
-IMAGENET = re.compile(
-    rf"\bEpoch: \[(\d+)\]\[\s*(\d+)/\d+\]\s+Time\s+({NUMBER}) \(\s*{NUMBER}\)(?:\s+Data\s+({NUMBER}) \()?"
-)
-
-
-def imagenet(text: str) -> StepLine | None:
-    """PyTorch's ImageNet example: ``Epoch: [0][  10/5005]  Time  0.512 (  1.20)  Data  0.01 ( 0.30)``, seconds."""
-    found = IMAGENET.search(text)
-    if found is None:
-        return generic_line(text)
-    data = number(found[4]) if found[4] else None
-    wait_ms = 1e3 * data if data is not None and data >= 0 else None
-    return StepLine("ImageNet example", int(found[2]), in_ms(found[3], "s"), epoch=int(found[1]), data_wait_ms=wait_ms)

@@ -6,6 +6,7 @@ A time needs a unit: next to the number or in the name of the field. One without
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -153,12 +154,20 @@ def _whole_of(value: object) -> int | None:
     return int(figure) if figure is not None and figure >= 0 and figure == int(figure) else None
 
 
+# ms-swift states the mean since the start; of a resumed training its first line is the place from which on it is known.
+SWIFT_STEP = re.compile(r"global_step/max_steps['\"]: ['\"](\d{1,15})/")
+SWIFT_SPEED = re.compile(rf"train_speed\((s/it|iter/s)\)['\"]: ['\"]?({NUMBER})")
+
+
 def record_line(text: str) -> StepLine | None:
     """A JSON object or a Python dictionary on a line of its own, as HF Trainer and many scripts print them."""
     start = text.find("{")
     body = text[start : text.rfind("}") + 1]
     if text[:start].strip() or not body or len(body) > LONGEST_RECORD:
         return generic_line(text)
+    if "train_speed(" in body and (swift := SWIFT_STEP.search(body)) and (speed := SWIFT_SPEED.search(body)):
+        ms = in_ms(speed[2], "s") if speed[1] == "s/it" else 1e3 / (number(speed[2]) or math.inf) or None
+        return StepLine("ms-swift", int(swift[1]), ms, of="mean", average="epoch")
     if body.startswith('{"'):
         try:
             values = msgspec.json.decode(body)

@@ -83,6 +83,18 @@ WORDS = (
         b"number of worker",
         b"train_runtime",
     ),
+    *(
+        b"Epoch: [",
+        b"Epoch [",
+        b"Train: ",
+        b" (t): ",
+        b"  data: ",
+        b"num_updates=",
+        b"images/sec",
+        b" MFU | ",
+        b")s/itr",
+    ),
+    *(b" MFU | ", b"E2E latency="),
     # Profilers' tables: heads, totals, and rows of excerpts without a head.
     *(b"0.000us", b"aten::", b"activities:", b"API calls:", b"Profiling result", b"[CUDA mem", b"(%)", b"Statistics"),
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),

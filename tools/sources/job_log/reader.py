@@ -255,7 +255,9 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     bar = bars[0] if bars and (least > 1 or len(bars) == 1) else None
     stated = [series for series in found if series.step_time not in ("stamps", "running")]
     stated = [series for series in stated if series.grammar != FREE_LINES] or stated
-    for choice in (stated, [] if bar is None else [bar], found):
+    by_bar = [] if bar is None else [bar]
+    parts = [series for series in stated if series.step_time == "sum"]
+    for choice in ([] if least == 1 and len(parts) == len(stated) else stated, by_bar, found):
         if choice:
             return max(choice, key=lambda each: len(each.table))
     return None

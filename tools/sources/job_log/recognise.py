@@ -27,8 +27,13 @@ from tools.sources.job_log.tables import TEST_HEAD, TIMER_HEAD, csv_table, flat_
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
+LIGHTNING = re.compile(r"\s*(?:FIT )?Profiler Report\s*\Z")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence
 ENOUGH_STAMPS = 4  # lines that name a step each larger than the one before, and when they were written
+# Programs whose lines state no time of a step, and are like no other text.
+CERTAIN = ("DeepSpeed", "DeepSpeed rates", "torchtitan", "fairseq", "modded-nanogpt")
+# What HF Trainer logs, without a step: next to a progress bar it is a training.
+TRAINER_RECORD = re.compile(r"\A\s*\{['\"]loss['\"]: .{1,2000}['\"]epoch['\"]: ")
 STATED = re.compile(r"\bstep[ _]time(?:_(?:ms|s))?=\d[\d.]*\s?(?:ms|s)\b")  # next to a step: no sentence says it so
 ENOUGH_NOTES = 3  # lines that name a step that is saved or evaluated in
 # Programs, documents and settings may quote lines of a log, and are none.
@@ -88,7 +93,7 @@ class _Seen:
                 self.free, self._free_step = self.free + 1, found.step
             return
         self.steps += timed
-        self.steps += found.grammar in ("DeepSpeed", "DeepSpeed rates", "torchtitan")
+        self.steps += found.grammar in CERTAIN
         self.named |= found.wall_ms is not None and STATED.search(text) is not None
         if stamped and found.step > self._stamped_step:
             self.stamped, self._stamped_step = self.stamped + 1, found.step
@@ -111,7 +116,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             or HCCL.search(text)
         ):
             return True
-        if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or "FIT Profiler Report" in text:
+        if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or LIGHTNING.match(text):
             return True
         if "out-of-place" in text or TEST_HEAD.search(text) or ("Comm. Op" in text and "Total Latency" in text):
             return True
@@ -121,7 +126,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
         found = None if bar else step_line(text)
-        seen.steps += bar
+        seen.steps += bar or TRAINER_RECORD.search(text) is not None
         if found is not None:
             seen.take(found, text, stamped=line.time is not None or stamp_within(text) is not None)
         notes += not bar and _names_step(text)

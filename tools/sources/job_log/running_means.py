@@ -35,14 +35,16 @@ def apart(
     known = average == "epoch" or _by_stamps(start, stamps)
     if not known:
         gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
+        if average == "start":
+            return start, "running"
         return start, "window" if average == "job" or gap >= LEAST_WINDOW else "running"
-    taken = _taken(start, rounding_ms)
+    taken = taken_apart(start, rounding_ms)
     if average == "job":  # its data times are of the last steps alone
         taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
     return (taken, "unwound") if len(taken) > 1 else (start, "running")
 
 
-def _taken(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
+def taken_apart(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
     """Rows far enough apart that rounding does not matter, with the mean time and data wait of the steps between."""
     count, walls = start["counted"].to_numpy(), start["wall_ms"].to_numpy()
     usual = float(np.median(np.diff(count))) if len(count) > 1 else 1.0

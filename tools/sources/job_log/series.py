@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
+from tools.sources.job_log.meter_means import COLUMNS as METERS
+from tools.sources.job_log.meter_means import meter_row, of_meters
 from tools.sources.job_log.prefixes import Stamp, after
 from tools.sources.job_log.running_means import apart
 from tools.sources.job_log.step_figures import Average, StepLine
@@ -26,6 +29,7 @@ RUNNING_GROWTH = 2.0
 # A time without a unit, by the size of its median: nobody's step takes under 1 ms or over 10,000 s.
 SECONDS_BELOW, MS_ABOVE = 1.0, 10_000.0
 STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times their resolution
+JOINED_STEPS = 10.0  # where neighbouring lines are too close, those so many times the resolution apart are used
 MISSING = float("nan")
 NS_PER_S = 10**9
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
@@ -70,9 +74,11 @@ class StepRows:
     ambiguous: int = 0  # lines that state several times
     zoned: bool = True  # every time that was taken states its zone
     unit: str = ""  # what ``samples_per_s`` counts, by the first line that states it
+    in_samples: bool = False  # steps are counted in samples, a batch of them at the first line
     derived: bool = False  # a time was derived from what a step holds and what is done per second
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
+    _meters: array[float] = field(default_factory=lambda: array("d"))
 
     def __post_init__(self) -> None:
         names = ("step", "line", "epoch", "wall_ms", "bare", "running", *FIGURES, "written_ns")
@@ -101,6 +107,9 @@ class StepRows:
         self.ambiguous += line.ambiguous
         self.of_all |= line.of_all
         self.average, self.rounding_ms = line.average, max(self.rounding_ms, line.rounding_ms)
+        if line.meters is not None:
+            self._meters.extend(meter_row(line.meters))
+        self.in_samples |= line.in_samples
         self.derived |= line.derived
         self.unit = self.unit or line.unit
 
@@ -118,13 +127,18 @@ class StepRows:
         notes += [DERIVED] if self.derived else []
         start, stamps = self._longest_start(table, notes)
         found = self._times(start, stamps, notes, least)
+        if found is None and (rows := _far_apart(stamps)):
+            start, stamps = start.iloc[rows].reset_index(drop=True), [stamps[row] for row in rows]
+            found = self._times(start, stamps, notes, least, JOINED_STEPS)
         if found is None:
             return None
         times, kind = found
         start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
         start = _skipped_between(start.assign(wall_ms=per_step))
-        if self.average:
+        if set(METERS) <= set(start.columns) and kind == "step":
+            start, kind = of_meters(start, start[list(METERS)], self.rounding_ms)
+        elif self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
         start = start[start["wall_ms"] > 0]
         if len(start) < least:
@@ -134,14 +148,19 @@ class StepRows:
         return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table))
 
     def _times(
-        self, start: pd.DataFrame, stamps: list[Stamp | None], notes: list[str], least: int
+        self,
+        start: pd.DataFrame,
+        stamps: list[Stamp | None],
+        notes: list[str],
+        least: int,
+        exact: float = STAMP_STEPS,
     ) -> tuple[NDArray[np.float64], StepTime] | None:
         """The times of the lines in ms, and what they are of; None where nothing states them."""
         if (passed := _differences(start, notes, least)) is not None:
             return passed, "block"
         if (times := _own_times(start, notes, least)) is not None:
             return times, self.of
-        stamped = _stamp_times(start, stamps)
+        stamped = _stamp_times(stamps, least, exact)
         return None if stamped is None else (stamped, "stamps")
 
     def rates(self) -> tuple[pd.DataFrame, str] | None:
@@ -157,7 +176,13 @@ class StepRows:
         return pd.DataFrame({"step": own["step"], "span": spans, "line": own["line"], "per_s": own[name]}), unit
 
     def _table(self) -> pd.DataFrame:
-        return pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
+        table = pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})
+        if len(self._meters) == len(table) * len(METERS) > 0:
+            table[list(METERS)] = np.frombuffer(self._meters).reshape(-1, len(METERS))
+        if self.in_samples and len(table):
+            # Every n batches and at the first one: batches n k + 1, of which neighbours have no common divisor.
+            table["step"] /= max(math.gcd(*table["step"].astype(np.int64)), 1)
+        return table
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
         """The rows of the start with the most of them, steps rising, and their stamps."""
@@ -289,17 +314,32 @@ def _runs(values: NDArray[np.float64]) -> bool:
     )
 
 
-def _stamp_times(table: pd.DataFrame, stamps: list[Stamp | None]) -> NDArray[np.float64] | None:
+def _stamp_times(stamps: list[Stamp | None], least: int, exact: float) -> NDArray[np.float64] | None:
     """Time between the stamps of neighbouring lines in ms; None where they are too coarse, or of several kinds."""
-    if len(stamps) <= LEAST_ROWS or any(stamp is None for stamp in stamps):
-        return None
-    known = [stamp for stamp in stamps if stamp is not None]
-    if len({stamp.kind for stamp in known}) > 1:
+    known = _of_one_kind(stamps)
+    if len(known) <= least:
         return None
     passed = np.array([after(later, earlier) for earlier, later in pairwise(known)])
-    if (passed < 0).any() or float(np.median(passed)) < STAMP_STEPS * max(stamp.resolution_s for stamp in known):
+    if (passed < 0).any() or float(np.median(passed)) < exact * max(stamp.resolution_s for stamp in known):
         return None
     return np.append(MISSING, 1e3 * passed)
+
+
+def _of_one_kind(stamps: list[Stamp | None]) -> list[Stamp]:
+    """All stamps; none where a line lacks one, or they are of several kinds."""
+    known = [stamp for stamp in stamps if stamp is not None]
+    return known if len(known) == len(stamps) and len({stamp.kind for stamp in known}) == 1 else []
+
+
+def _far_apart(stamps: list[Stamp | None]) -> list[int]:
+    """Rows whose stamps are so far apart that their resolution is ``1 / JOINED_STEPS`` of it; none where all are."""
+    known = _of_one_kind(stamps)
+    rows = [0]
+    least_s = JOINED_STEPS * max((stamp.resolution_s for stamp in known), default=0.0)
+    for row in range(1, len(known)):
+        if after(known[row], known[rows[-1]]) >= least_s:
+            rows.append(row)
+    return rows if LEAST_ROWS <= len(rows) < len(known) else []
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:

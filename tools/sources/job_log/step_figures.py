@@ -9,8 +9,10 @@ from tools.run.recorded.job_log import StepTime
 
 UNNUMBERED = -1  # step of a line that names none: lines are counted, or the steps that they stand for
 # What a mean is over, besides the steps since the line before: since the epoch began; over more of the last steps than
-# the line says, both for the step and its data; since the start of the job, while that of the data is over the last.
-Average = Literal["", "epoch", "window", "job"]
+# the line says, both for the step and its data; since the start of the job, while that of the data is over the last;
+# since the start of the job or of the epoch, both.
+Average = Literal["", "epoch", "window", "job", "start"]
+Meter = tuple[float, float]  # a value and a mean as a line gives them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +45,7 @@ class StepLine:
     steps: int = 1
     unit: str = ""  # of ``samples_per_s`` as the line names it
     ambiguous: bool = False  # it states several times, and no name shows which one is of the step
+    meters: tuple[Meter | None, Meter | None, Meter | None] | None = None  # of the time, the data, and any other
+    in_samples: bool = False  # ``step`` counts samples, one batch of them at the first line
+    clock_step_s: float = 1e-3  # resolution of ``clock_s``
     derived: bool = False  # the time is the samples or tokens of a step over those per second

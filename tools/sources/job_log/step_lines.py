@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.sources.job_log import framework_lines, generic_lines, library_lines
+from tools.sources.job_log import framework_lines, generic_lines, library_lines, meter_lines, speed_lines
 from tools.sources.job_log.step_figures import StepLine
 
 LONGEST = 2048  # characters of a step line; longer ones are other text, but for a grammar that names all its metrics
@@ -15,7 +15,12 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("elapsed time per iteration", "elapsed_time_per_iteration"), framework_lines.megatron),
     (("train_step_timing in s",), framework_lines.nemo),
     (("per_step_time:",), framework_lines.mindformers),
+    (("E2E latency=",), speed_lines.deepspeed_chat),
     (("SamplesPerSec", "skipped="), framework_lines.deepspeed),
+    (("num_updates=",), speed_lines.fairseq),
+    (("images/sec: ",), speed_lines.cnn_benchmarks),
+    ((" MFU | ",), speed_lines.llm_c),
+    (("train_time:",), speed_lines.speed_run),
     (("{",), generic_lines.record_line),
     (("batch_cost:",), library_lines.paddle),
     (("completed step:",), library_lines.maxtext),
@@ -27,13 +32,17 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("raining iter ",), library_lines.niftynet),
     (("Speed: ",), library_lines.mxnet),
     (("s/step",), library_lines.keras),
-    (("Epoch: [",), framework_lines.imagenet),
+    (("Data (t): ",), meter_lines.open_clip),
+    ((")s/itr",), meter_lines.pose_trainer),
+    (("Epoch: [", "Epoch [", "Train: ", "TRAIN: "), meter_lines.imagenet),
+    (("  data: ",), meter_lines.metric_logger),
     (("dt: ",), framework_lines.nanochat),
     (("iter ",), framework_lines.nanogpt),
     (("step:",), framework_lines.titan),
     (("iter", "Iter", "step", "Step", "STEP", "it/s", "s/it", "/it", "oss"), generic_lines.generic_line),
     (generic_lines.FREE_MARKS, generic_lines.free_line),
 )
+BY_MARK = tuple((mark, grammar) for marks, grammar in GRAMMARS for mark in marks)
 
 
 def step_line(text: str) -> StepLine | None:
@@ -42,8 +51,8 @@ def step_line(text: str) -> StepLine | None:
         return framework_lines.verl(text)
     if len(text) > LONGEST:
         return None
-    for marks, grammar in GRAMMARS:
-        if any(mark in text for mark in marks):
+    for mark, grammar in BY_MARK:
+        if mark in text:
             found = grammar(text)
             return None if found is not None and not found.step < 1 << 53 else found
     return None

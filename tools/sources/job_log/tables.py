@@ -146,6 +146,15 @@ def verl_timers(number_of_line: int, text: str) -> list[Timer]:
     return [Timer(name, time_ms, time_ms, number_of_line) for name, time_ms in times if time_ms is not None]
 
 
+CHAT_TIMER = re.compile(rf"(Gather latency|Generate time|Training time|Others)=({NUMBER})s? \(")
+
+
+def chat_timers(number_of_line: int, text: str) -> list[Timer]:
+    """``Generate time=2.78s (74.61%) |Training time=0.74s (19.84%) |Others=0.21 (5.55%)`` of DeepSpeed-Chat."""
+    times = ((name.partition(" ")[0].lower(), in_ms(value, "s")) for name, value in CHAT_TIMER.findall(text))
+    return [Timer(name, time_ms, time_ms, number_of_line) for name, time_ms in times if time_ms is not None]
+
+
 @dataclass
 class TimerTable:
     """Rows of ``(min, max) time across ranks (ms):`` and of ``times across ranks (ms):`` with a line for each rank."""

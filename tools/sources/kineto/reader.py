@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ OR_LINES = (
 # Where an archive has its mark: tar behind the name, owner and check sum of its first file.
 ARCHIVES = ((0, b"PK\x03\x04", "zip"), (257, b"ustar", "tar"), (0, b"7z\xbc\xaf", "7z"), (0, b"(\xb5/\xfd", "zstd"))
 PRINTABLE_SHARE = 0.99  # of the first characters: then it is text and no damaged trace
+JSON_BEGINS = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]|"')  # "[" and "{" alone begin lines of logs too
 BOM = b"\xef\xbb\xbf"
 SYNTAX_BYTES = 1 << 20  # of a file that holds no event: so far is looked for what makes it no JSON
 SHORT_VALUE = 200  # characters that are read of a metadata value
@@ -184,10 +186,12 @@ def _named_json(path: Readable) -> bool:
 
 
 def _is_prose(data: bytes) -> bool:
-    """Whether it is text that does not begin as JSON does."""
+    """Whether it is text that does not begin as JSON does, or holds a value on each line."""
     text = data.removeprefix(BOM).decode("utf-8", "replace").strip()
     shown = sum(each.isprintable() or each.isspace() for each in text)
-    return bool(text) and text[0] not in '{["' and shown >= PRINTABLE_SHARE * len(text)
+    if not text or shown < PRINTABLE_SHARE * len(text):
+        return False
+    return JSON_BEGINS.match(text) is None or _syntax_fault(data).startswith("extra data")
 
 
 def _syntax_fault(text: bytes) -> str:

@@ -1,0 +1,138 @@
+"""Step lines with meters, a last value and a mean: ``Time 0.512 (1.204)``, ``Data (t): 0.06 Batch (t): 0.45``.
+
+What their values and means are of is judged over all lines: ``meter_means``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tools.sources.job_log.generic_lines import OTHER_WORK, generic_line
+from tools.sources.job_log.numbers import NUMBER, in_ms, number
+from tools.sources.job_log.step_figures import Meter, StepLine
+
+PLACE = re.compile(
+    r"\b(?:Epoch|EPOCH|Train|TRAIN)(?:ing)?(?: Epoch)?:? ?\[? ?(\d{1,9})(?:/\d{1,9})?\]?:?,?\s{0,3}"
+    r"\[ ?\s{0,9}(\d{1,15}) ?/ ?\d{1,15}"
+)
+METER = re.compile(
+    rf"(?<![A-Za-z])([A-Za-z][A-Za-z_@\d]{{0,30}})\s?[:=]?\s{{0,9}}({NUMBER})s?,?\s{{0,9}}"
+    rf"(?:[\d.,]{{1,12}}/s\s{{0,9}})?\(\s{{0,9}}({NUMBER})s?(?:, {{0,9}}[\d.,]{{1,12}}/s)?\)"
+)
+TIMES = ("time", "batch_time", "batchtime", "batch", "bt")
+DATAS = ("data", "data_time", "datatime", "dt")
+MILLISECOND = 1e-3  # of a second: half of the last of three digits is half of it
+
+
+def imagenet(text: str) -> StepLine | None:
+    """PyTorch's ImageNet example: ``Epoch: [0][  10/5005]  Time  0.512 (  1.20)  Data  0.01 ( 0.30)``, and what was
+    made of it: ``Train: [0/300][10/1251]  eta .. time 0.41 (0.62)`` of Swin, ``Train: 0 [  50/1251 (  4%)] ..
+    Time: 0.5s, 250.1/s  (0.6s, 210.0/s)  Data: 0.01 (0.05)`` of timm. Seconds; of the last batch, and in parentheses a
+    mean of all batches of the epoch so far, or of the printed ones alone."""
+    place = PLACE.search(text)
+    if place is None:
+        return generic_line(text)
+    found = {name.lower(): (value, mean) for name, value, mean in METER.findall(text, place.end())}
+    time = next((found[name] for name in TIMES if name in found), None)
+    if time is None:
+        return metric_logger(text)
+    data = next((found[name] for name in DATAS if name in found), None)
+    other = next((each for name, each in found.items() if each is not time and name not in DATAS), None)
+    waits = None if data is None else _meter(data)
+    wall_ms = in_ms(time[0], "s")
+    return StepLine(
+        "ImageNet example",
+        int(place[2]),
+        wall_ms,
+        epoch=int(place[1]),
+        data_wait_ms=None if waits is None else 1e3 * waits[0],
+        meters=(_meter(time), waits, None if other is None else _meter(other)),
+        rounding_ms=_rounding_ms(time[1]),
+    )
+
+
+def _meter(texts: tuple[str, str]) -> Meter | None:
+    value, mean = (number(each) for each in texts)
+    return None if value is None or mean is None or min(value, mean) < 0 else (value, mean)
+
+
+def _rounding_ms(text: str) -> float:
+    """Half of the last digit of a time in seconds."""
+    return 500.0 / 10.0 ** len(text.partition(".")[2])
+
+
+ITERATION = re.compile(r"\biter: (\d{1,15})\b")
+LOGGED = re.compile(
+    rf"\btime: ({NUMBER})(?: \(({NUMBER})\))?\s{{1,9}}data(?:_time)?: ({NUMBER})(?: \(({NUMBER})\))?(?=\s|\Z)"
+)
+
+
+def metric_logger(text: str) -> StepLine | None:
+    """Lines of MetricLogger in seconds: ``Epoch: [0]  [  20/1251]  eta: 0:10:20 .. time: 0.5088  data: 0.0164`` of
+    torchvision, DETR and MAE, means over the last 20 iterations; ``iter: 1120 .. time: 0.5088 (0.4600)  data: 0.0164
+    (0.0177)`` of maskrcnn-benchmark, the median of the last ones and the mean since the start."""
+    times, place, step = LOGGED.search(text), PLACE.search(text), ITERATION.search(text)
+    if times is None or (place is None and step is None):
+        return generic_line(text)
+    at = int(step[1]) if step else int(place[2]) if place else 0
+    whole = times[2] is not None and times[4] is not None
+    data = number(times[4] if whole else times[3])
+    return StepLine(
+        "MetricLogger",
+        at,
+        in_ms(times[2] if whole else times[1], "s"),
+        of="running" if whole else "window",
+        epoch=int(place[1]) if place and not step else None,
+        data_wait_ms=None if data is None or data < 0 else 1e3 * data,
+        average="start" if whole else "",
+        rounding_ms=_rounding_ms(times[2]) if whole else 0.0,
+    )
+
+
+OPEN_CLIP = re.compile(
+    rf"\bTrain Epoch: (\d{{1,9}}) \[\s{{0,15}}(\d{{1,15}})/\d{{1,15}} .{{0,300}}?\bData \(t\): ({NUMBER}) "
+    rf"Batch \(t\): ({NUMBER})(?:, ({NUMBER})/s)?"
+)
+
+
+def open_clip(text: str) -> StepLine | None:
+    """open_clip: ``Train Epoch: 0 [  6464/109468 (3%)] .. Data (t): 0.158 Batch (t): 0.559, 36.0/s``: means over the
+    batches since the line before; what is counted are samples."""
+    found = OPEN_CLIP.search(text)
+    if found is None:
+        return generic_line(text)
+    data = number(found[3])
+    return StepLine(
+        "open_clip",
+        int(found[2]),
+        in_ms(found[4], "s"),
+        of="mean",
+        epoch=int(found[1]),
+        data_wait_ms=None if data is None or data < 0 else 1e3 * data,
+        samples_per_s=number(found[5]) if found[5] else None,
+        in_samples=True,
+    )
+
+
+POSES = re.compile(
+    rf"\bEpoch (\d{{1,9}})/\d{{1,9}} itr (\d{{1,15}})/\d{{1,15}}:? .{{0,60}}?"
+    rf"\bspeed: ({NUMBER})\(({NUMBER})s r({NUMBER})\)s/itr"
+)
+
+
+def pose_trainer(text: str) -> StepLine | None:
+    """Trainers of 3D poses (I2L-MeshNet, Hand4Whole): ``Epoch 0/7 itr 78/3489: .. speed: 2.43(0.65s r1.74)s/itr``:
+    means since the epoch began, of the whole, of the computation and of reading."""
+    found = POSES.search(text)
+    if found is None or OTHER_WORK.search(text):
+        return generic_line(text)
+    return StepLine(
+        "pose trainer",
+        int(found[2]),
+        in_ms(found[3], "s"),
+        of="running",
+        epoch=int(found[1]),
+        data_wait_ms=in_ms(found[5], "s"),
+        average="start",
+        rounding_ms=_rounding_ms(found[3]),
+    )
