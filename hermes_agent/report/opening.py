@@ -67,7 +67,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         ]
     marked, verdict = steps_marked(profile.run), ranking.steps_verdict or ranking.verdict
     if not profile.traced:
-        inside = [*_even(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
+        inside = [*_even(profile), *_drifting(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
         inside = [
             *(_in_turns(profile) if verdict == "problem" else ()),
@@ -80,6 +80,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
     headline += _other_losses(ranking)
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
+        *_one_of_files(profile),
         *_of_samples(profile),
         *_open_verdict(ranking),
         *screened(profile),
@@ -94,10 +95,39 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
     return [said[0], _untrained(profile), *said[1:]]
 
 
+FILES_NAMED = 3
+
+
+def _one_of_files(profile: Profile) -> list[Sentence]:
+    """Which files' steps are used where others hold steps of the same ranks: they may be of two runs."""
+    log = profile.run.job_log
+    series = profile.series
+    if log is None or not log.unused or series is None or series.origin != "job_log":
+        return []
+    used, unused = log.used[:FILES_NAMED], log.unused[:FILES_NAMED]
+    names = (*used, *unused)
+    places = [f"{{n{at}}}" for at in range(len(names))]
+    also = " and others" if len(log.used) > FILES_NAMED else ""
+    more = f" and {len(log.unused) - FILES_NAMED} more" if len(log.unused) > FILES_NAMED else ""
+    left_out = (
+        "holds steps of the same ranks and is" if len(log.unused) == 1 else "hold steps of the same ranks and are"
+    )
+    of, others = ", ".join(places[: len(used)]) + also, ", ".join(places[len(used) :]) + more
+    text = f"The steps are those of {of}; {others} {left_out} left out: of two runs `hermes-dx compare FIRST SECOND`"
+    text += " shows the difference."
+    return [Sentence(text, (), names)]
+
+
 def _even(profile: Profile) -> tuple[Sentence, ...]:
     """How little the step time varies, where no step is far above the median."""
     check = check_of(profile, "step_time.fluctuation")
     return check.support if check is not None and check.status == "clean" else ()
+
+
+def _drifting(profile: Profile) -> tuple[Sentence, ...]:
+    """That the recorded steps become longer or shorter, from which level to which."""
+    check = check_of(profile, "step_time.trend")
+    return check.support if check is not None and check.status == "found" else ()
 
 
 IN_TURNS = 1.02  # of the longest mean step of a rank: less is the jitter of step marks

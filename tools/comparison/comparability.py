@@ -13,6 +13,7 @@ import pandas as pd
 from tools.comparison.job_settings import changed_settings, same_model_stated
 from tools.errors import NotComparableError
 from tools.run.events import name_mask
+from tools.run.recorded.job_log import JobLog
 from tools.run.recorded.records import flag_values
 from tools.views.device.operator_cost import tensor_shapes
 from tools.views.profile import Profile
@@ -39,6 +40,9 @@ LEAST = 0.3  # of the comparability: below it runs are not compared
 OTHER_DEVICE, OTHER_WORK, OTHER_LAYOUT, OTHER_CLOCK, NOT_STATED = 0.5, 0.5, 0.8, 0.8, 0.9
 DEVICES_UNKNOWN = "the devices"  # neither records nor outputs name them so that they can be compared
 ALL_UNKNOWN = 3  # model, world size and devices
+# What is left where two outputs state none of these and are alike only in the program that wrote their step lines: with
+# 0.9 for each it is above ``LEAST``, and below it with any difference of work or layout.
+SAME_LINES = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,36 @@ def comparability_of_records(a: Profile, b: Profile) -> Comparability:
     if len(set(origins)) > 1:
         reasons.append(f"step times of {origins[0]} against those of {origins[1]}")
         score *= OTHER_CLOCK
+    if not any(each.weight == "work" for each in changed) and (samples := _samples_differ(a, b)):
+        reasons.append(samples)
+        score *= OTHER_WORK
     unknown = unknown_of_records(a, b)
     reasons += [f"not stated by both: {', '.join(unknown)}"]
-    score *= NOT_STATED ** len(unknown) if len(unknown) < ALL_UNKNOWN else 0.0
+    score *= NOT_STATED ** len(unknown)
+    if len(unknown) == ALL_UNKNOWN:
+        score *= SAME_LINES if _same_lines(*logs) else 0.0
     return _refused_below_least(score, reasons)
 
 
+def _same_lines(first: JobLog | None, second: JobLog | None) -> bool:
+    """Whether one program, as far as its step lines show, wrote both outputs."""
+    return first is not None and second is not None and bool(set(first.grammars) & set(second.grammars))
+
+
+def _samples_differ(a: Profile, b: Profile) -> str:
+    """The samples of a usual step where the step lines of both state them and they differ."""
+    stated = [_samples(each.run.job_log) for each in (a, b)]
+    return _differ("number of samples per step", stated[:1], stated[1:]) if None not in stated else ""
+
+
+def _samples(log: JobLog | None) -> float | None:
+    """Samples of the median step by the step lines; None where these do not state them."""
+    known = None if log is None else log.steps["samples"].dropna()
+    return None if known is None or known.empty else float(known.median())
+
+
 def unknown_of_records(a: Profile, b: Profile) -> tuple[str, ...]:
-    """What two runs without traces would have to share and do not both state; all of it: nothing says they are one job.
+    """What two runs without traces would have to share and do not both state.
 
     ``require_series`` refuses world sizes that differ.
     """

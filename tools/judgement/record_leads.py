@@ -33,6 +33,11 @@ SAID: Mapping[str, str] = MappingProxyType(
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
         "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
         "step": "A step takes {0} on average; what it consists of is not recorded.",
+        "waited": "A step takes {0} on average, {1} of it waiting for data by the lines; what the rest consists of is"
+        " not recorded.",
+        "uneven_waited": "A step takes {0} on average, {1} at the median and {2} at the p95, and waits for data {3} of"
+        " it by the lines: like work does not differ so much by what it computes, and what else steps wait for is not"
+        " recorded.",
         "uneven": "A step takes {0} on average, {1} at the median and {2} at the p95: like work does not differ so"
         " much by what it computes, and what steps wait for is not recorded.",
         "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
@@ -148,7 +153,14 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
     kind = PARTS.get(part) or ("unseen_uneven" if _uneven(profile) else "unseen_long" if long else "unseen")
     place = Place(PARTS.get(part, "step"), ranks, EVERY_STEP)
-    return Lead(place, size.value, share_pct, claim, _candidates(profile, kind, "data_wait" in known), judged.needs)
+    return Lead(
+        place,
+        size.value,
+        share_pct,
+        claim,
+        _candidates(profile, kind, "data_wait" in known or bool(_stated_wait(profile, step))),
+        judged.needs,
+    )
 
 
 def _uneven(profile: Profile) -> bool:
@@ -169,10 +181,19 @@ def _whole(profile: Profile, step: Fact) -> Sentence:
 
 def _of_length(profile: Profile, step: Fact) -> Sentence:
     """The step of which only the length is known, and how much that differs where it differs a lot."""
+    waited = _stated_wait(profile, step)
     if not _uneven(profile):
-        return Sentence(SAID["step"], (step,))
+        return Sentence(SAID["waited" if waited else "step"], (step, *waited))
     spread = (measure(profile, "series_step_ms", statistic=each) for each in ("median", "p95"))
-    return Sentence(SAID["uneven"], (step, *spread))
+    return Sentence(SAID["uneven_waited" if waited else "uneven"], (step, *spread, *waited))
+
+
+def _stated_wait(profile: Profile, step: Fact) -> tuple[Fact, ...]:
+    """The share of the step that its rank waits for data by the job's lines; () where they do not state it."""
+    try:
+        return (measure(profile, "logged_data_wait_pct", rank=step.ranks[0]),) if len(step.ranks) == 1 else ()
+    except UsageError:
+        return ()
 
 
 def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:

@@ -14,6 +14,7 @@ from tools.run.steps import OutsideSteps
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
+from tools.views.steps.shape import ENDS
 from tools.whatif.critical_path import FAMILIES, REMOVABLE, critical_path, family_savings
 from tools.whatif.predict import unchanged
 
@@ -160,6 +161,12 @@ def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last step, of the median step."""
     trend = step_series(profile, rank).trend()
     return _of_series(profile, rank, None if trend is None else trend.total_pct, " for a trend")
+
+
+@metric("ms", "median step of the {end} quarter", "How long do the first or the last traced steps take?")
+def step_quarter_ms(profile: Profile, end: str, rank: int | None = None) -> Measurement:
+    """Median of the first or the last quarter of the steps."""
+    return _of_series(profile, rank, step_series(profile, rank).quarter_ms(choice("end", end, ENDS)))
 
 
 @metric("%", "step time level shift", "Does the step time jump to another level?")

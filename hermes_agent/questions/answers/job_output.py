@@ -102,8 +102,10 @@ def drift(discussion: Discussion, _: Question) -> str:
     for name, fact in ((JUMP, jump), (DRIFT, slope)):
         check = _check(discussion, name)
         if check is not None and check.status == "found" and fact is not None:
-            lead = "Yes:" if fact.value > 0 else "No, it gets faster:"
-            return paragraph([lead, *check.text])
+            if name == JUMP:
+                return paragraph(["Yes:" if fact.value > 0 else "No, it gets faster:", *check.text])
+            lead = "Within the recorded steps, yes:" if fact.value > 0 else "No, the recorded steps get shorter:"
+            return paragraph([lead, *check.text, wording("drift_of_recorded") if by_records else ""])
     check = _check(discussion, DRIFT)
     if check is None or check.status == "cannot_answer":
         reason = check_text(check) if check is not None else ""

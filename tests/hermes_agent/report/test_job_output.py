@@ -59,3 +59,29 @@ def test_a_device_that_differs_is_said_next_to_steps(tmp_path: Path) -> None:
 
 def _answer(folder: Path) -> list[str]:
     return list(diagnose(Request((folder,)), lambda event: None).answer)
+
+
+def test_the_file_whose_steps_are_used_and_the_one_left_out_are_named_in_the_first_paragraph(tmp_path: Path) -> None:
+    for name, count in (("before.log", 30), ("after.log", 20)):
+        (tmp_path / name).write_text(megatron(*((step, 100.0 + step % 3) for step in range(1, count + 1))))
+    found = diagnose(Request((tmp_path,)), lambda event: None)
+    assert "The steps are those of `before.log`; `after.log` holds steps of the same ranks and is left out" in " ".join(
+        found.answer
+    )
+    (tmp_path / "after.log").unlink()
+    alone = diagnose(Request((tmp_path,)), lambda event: None)
+    assert "left out" not in " ".join(alone.answer)
+
+
+def test_a_wait_for_data_that_the_lines_state_is_part_of_the_lead(tmp_path: Path) -> None:
+    """5 of 500 ms are no cause, and no longer "not recorded"."""
+    lines = [
+        f"[11/01 11:{at // 6:02d}:{10 * (at % 6):02d} d2.utils.events]: eta: 8:05:12  iter: {20 * at + 19}"
+        f"  total_loss: 1.0  time: 0.{500 + at % 3}  data_time: 0.0050  lr: 0.01  max_mem: 3961M"
+        for at in range(20)
+    ]
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    found = diagnose(Request((tmp_path,)), lambda event: None)
+    (lead,) = found.leads
+    assert "waiting for data by the lines; what the rest consists of is not recorded" in lead.claim
+    assert not any("slow_data" in each.cause for each in lead.candidates)

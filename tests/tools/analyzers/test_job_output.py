@@ -158,6 +158,15 @@ def test_a_table_of_nccl_tests_gives_its_bandwidth(tmp_path: Path) -> None:
     assert [fact.value for fact in check.support[-1].facts] == [116.79, 132.13]
 
 
+def test_rows_of_small_messages_show_latency_and_no_bandwidth(tmp_path: Path) -> None:
+    head = "# Collective test starting: all_reduce_perf\n#  size  count  type  redop  root  time  algbw  busbw #wrong"
+    row = "  1024  256  float  sum  -1  31.50  0.03  0.06  0  30.10  0.03  0.06  0\n"
+    check = answer(profile_of(tmp_path, f"{head}  time  algbw  busbw #wrong\n{row}"), "communication.library_log")
+    said = check.support[-1]
+    assert said.template.startswith("In nccl-tests the largest row is of 1024 bytes: one collective takes {0}")
+    assert [fact.value for fact in said.facts] == [pytest.approx(0.0315)]
+
+
 @pytest.mark.parametrize(
     ("printed", "said"),
     [

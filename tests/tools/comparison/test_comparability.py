@@ -71,17 +71,49 @@ def test_outputs_of_the_same_job_are_comparable_but_for_what_they_do_not_state(t
     assert found.notes == ("Not stated by both runs: the devices; that they are the same was assumed.",)
 
 
-def test_what_is_unknown_of_either_output_lowers_the_comparability_and_knowing_nothing_refuses(tmp_path: Path) -> None:
+def test_what_is_unknown_of_either_output_lowers_the_comparability(tmp_path: Path) -> None:
     whole = logged(tmp_path / "a")
     no_model = logged(tmp_path / "b", 900.0, ("num_layers", "hidden_size"))
     assert compare(whole, no_model).comparability.score == 0.81
     assert compare(no_model, whole).comparability.score == 0.81
     no_size = logged(tmp_path / "c", 900.0, ("world_size",))
     assert compare(whole, no_size).comparability.score == 0.81
-    nothing = logged(tmp_path / "d", 900.0, ("num_layers", "hidden_size", "world_size"))
-    for pair in ((whole, nothing), (nothing, whole), (no_model, no_size)):
-        with pytest.raises(NotComparableError, match="not stated by both: the model, the world size, the devices"):
-            compare(*pair)
+
+
+UNKNOWN = ("num_layers", "hidden_size", "world_size")
+
+
+def test_outputs_of_one_program_that_state_nothing_of_the_job_are_compared_with_a_reservation(tmp_path: Path) -> None:
+    """0.9 for each of model, world size and devices, and 0.5 where the form of the lines is all that they share."""
+    found = compare(logged(tmp_path / "a", 900.0, UNKNOWN), logged(tmp_path / "b", 990.0, UNKNOWN))
+    assert found.step.after.value / found.step.before.value == pytest.approx(1.1, rel=1e-3)
+    assert found.comparability.score == round(0.5 * 0.9**3, 2)
+    assert found.comparability.reasons == ("not stated by both: the model, the world size, the devices",)
+    (note,) = found.notes
+    assert note.endswith("the model, the world size, the devices; that they are the same was assumed.")
+
+
+def test_outputs_that_state_nothing_of_the_job_are_refused_where_anything_contradicts(tmp_path: Path) -> None:
+    unknown = logged(tmp_path / "a", 900.0, UNKNOWN)
+    other_work = logged(tmp_path / "b", 900.0, UNKNOWN, global_batch_size=8)
+    with pytest.raises(NotComparableError, match="another global_batch_size"):
+        compare(unknown, other_work)
+    (tmp_path / "c").mkdir()
+    lines = "".join(f"Epoch: [0][{at}/99]\tTime 0.9{at % 3} ( 0.910)\tLoss 2.31 (2.30)\n" for at in range(40))
+    (tmp_path / "c" / "job.out").write_text(lines)
+    with pytest.raises(NotComparableError, match="not stated by both: the model, the world size, the devices"):
+        compare(unknown, Profile(load_run([tmp_path / "c"])))
+
+
+def test_other_samples_per_step_by_the_step_lines_count_as_other_work(tmp_path: Path) -> None:
+    """Stated by the lines alone: half as comparable, and refused where nothing else is known."""
+    before, after = (logged(tmp_path / name, 900.0, ("global_batch_size",)) for name in "ab")
+    log = after.run.job_log
+    assert log is not None
+    log = replace(log, steps=log.steps.assign(samples=log.steps["samples"] * 2))
+    found = compare(before, Profile(replace(after.run, job_log=log)))
+    assert found.comparability.score == 0.45
+    assert any(each.startswith("another number of samples per step") for each in found.comparability.reasons)
 
 
 def test_settings_that_differ_are_listed_and_lower_the_comparability(tmp_path: Path) -> None:

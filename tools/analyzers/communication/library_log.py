@@ -20,6 +20,9 @@ OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
 ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
 CHOSEN = "NCCL chose TCP sockets as its network: they carry what goes between hosts, and nothing on a single host."
 SHOWN_REASONS = 3
+# Bytes of the largest row of nccl-tests from which on it may show bandwidth: a link of 1 GB/s carries 64 KiB in 65 us,
+# as long as the latency of a collective over a network; below that the time is latency on any faster link.
+SHOWS_BANDWIDTH = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -157,10 +160,19 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
     said = [say(f"NCCL reports {listed}.", *counts, names=tuple(kinds))] if kinds else []
     if (channels := measured(profile, "nccl_channels")) is not None:
         said.append(say("Its largest communicator has {0}.", channels))
-    if len(log.comm_tests):
-        mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
-        said.append(say("In nccl-tests it reaches {0} on average over the printed sizes, {1} at most.", mean, best))
-    return said
+    return said + ([_tested(profile, log)] if len(log.comm_tests) else [])
+
+
+def _tested(profile: Profile, log: JobLog) -> Sentence:
+    """What nccl-tests reaches; of small messages alone the time, which is latency and shows no bandwidth."""
+    largest = int(log.comm_tests["size_bytes"].max())
+    if largest < SHOWS_BANDWIDTH:
+        in_place = int(not (~log.comm_tests["in_place"] & (log.comm_tests["size_bytes"] == largest)).any())
+        took = measure(profile, "library_time_ms", size_bytes=largest, in_place=in_place)
+        text = f"In nccl-tests the largest row is of {largest} bytes: one collective takes {{0}}, which is latency;"
+        return say(f"{text} rows of large messages would show the bandwidth.", took)
+    mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
+    return say("In nccl-tests it reaches {0} on average over the printed sizes, {1} at most.", mean, best)
 
 
 @check(

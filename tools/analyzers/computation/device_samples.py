@@ -124,6 +124,20 @@ def _with_others(profile: Profile, slowed: dict[str, Finding]) -> Finding:
     return replace(slowed[first], details=(*slowed[first].details, also))
 
 
+def _readings(profile: Profile, name: str) -> str:
+    """The readings that count, as words: those under load only where the samples show the load."""
+    device = _devices(profile)[name]
+    under_load = " under load" if device.load_known else ""
+    if int(device.loaded.sum()) == 1:
+        return f"of the only reading{under_load}"
+    return f"of the readings{under_load}"
+
+
+def _subject(profile: Profile, name: str) -> str:
+    """The device at the beginning of a sentence, under load where the samples show the load."""
+    return f"Under load device {name}" if _devices(profile)[name].load_known else f"Device {name}"
+
+
 def _flags(device: DeviceReadings) -> list[str]:
     return [flag for flag in (*REASONS, "throttle_power") if device.has(flag)]
 
@@ -139,7 +153,7 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
     flag = max(shares, key=lambda each: shares[each].value, default="")
     if flag and shares[flag].value >= limits["clock_lowered_pct"]:
         mechanism, reason = REASONS[flag]
-        text = f"Device {_called(profile, name)} lowers its clock {reason} in {{0}} of the readings under load."
+        text = f"Device {_called(profile, name)} lowers its clock {reason} in {{0}} {_readings(profile, name)}."
         claim, sure = (
             say(text, shares[flag]),
             confidence((shares[flag].value, limits["clock_lowered_pct"]), at_most=limits["throttle_confidence"]),
@@ -241,7 +255,7 @@ def _state(profile: Profile, name: str) -> tuple[Sentence, ...]:
     ]
     places = ", ".join(f"{{{at}}}" for at in range(len(facts)))
     places += " of its power limit" if facts and facts[-1].unit == "%" else ""
-    return (say(f"Under load device {name} has {places}.", *facts),) if facts else ()
+    return (say(f"{_subject(profile, name)} has {places}.", *facts),) if facts else ()
 
 
 def _at_limit(profile: Profile, name: str) -> list[Sentence]:
@@ -249,15 +263,18 @@ def _at_limit(profile: Profile, name: str) -> list[Sentence]:
     limits = profile.thresholds
     share = measured(profile, "device_flag_pct", flag="throttle_power", device=name)
     if share is not None and share.value >= limits["clock_lowered_pct"]:
-        text = (
-            f"The power limit lowers the clock of device {name} in {{0}} of the readings under load; that is usual at"
-        )
-        return [say(f"{text} full load.", share), *_state(profile, name)]
+        which = _readings(profile, name)
+        usual = "that is usual at full load"
+        if not _devices(profile)[name].load_known:
+            usual += ", and the samples do not show the load"
+        text = f"The power limit lowers the clock of device {name} in {{0}} {which}; {usual}."
+        return [say(text, share), *_state(profile, name)]
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
     if own is None or top is None or own.value > (1.0 - limits["clock_below_highest_pct"] / 100.0) * top.value:
         return []
-    return [say(f"Under load device {name} runs at {{0}} of {{1}} at most; the samples do not show why.", own, top)]
+    text = f"{_subject(profile, name)} runs at {{0}} of {{1}} at most; the samples do not show why."
+    return [say(text, own, top)]
 
 
 def _steady(profile: Profile, name: str, device: DeviceReadings) -> tuple[Sentence, ...]:

@@ -135,9 +135,9 @@ class Asked:
         longer = f"a series of at least {IN_WORDS[count]} steps: a longer profile, or the step times of a log"
         return MORE_RECORDS if self.series else longer
 
-    def figure(self, profile: Profile, of_trace: str, of_series: str) -> Fact:
+    def figure(self, profile: Profile, of_trace: str, of_series: str, **arguments: str) -> Fact:
         """The metric of the trace or its like of the series."""
-        return measure(profile, of_trace if self.series is None else of_series)
+        return measure(profile, of_trace if self.series is None else of_series, **arguments)
 
 
 def _asked(profile: Profile) -> Asked:
@@ -243,9 +243,14 @@ def trend(profile: Profile) -> Check:
     if seen is None:
         return cannot_answer("too few steps were recorded for a trend", asked.needs(TREND_STEPS))
     drift = asked.figure(profile, "step_trend_pct", "series_trend_pct")
-    sentence = say(f"From the first to the last {asked.word}step the step time drifts by {{0}}.", drift)
+    text = (
+        f"From the first to the last {asked.word}step the step time drifts by {{0}} of the median step (median slope)"
+    )
     drifts = abs(seen.z) >= KENDALL_Z and abs(seen.total_pct) >= profile.thresholds["fluctuation_pct"]
-    return symptom(sentence) if drifts and not asked.steps.jumps() else clean(sentence)
+    if not drifts or asked.steps.jumps():
+        return clean(say(f"{text}.", drift))
+    ends = [asked.figure(profile, "step_quarter_ms", "series_quarter_ms", end=end) for end in ("first", "last")]
+    return symptom(say(f"{text}: the first quarter of the steps takes {{1}}, the last quarter {{2}}.", drift, *ends))
 
 
 @coarse("step_time.change_point", "Change of step time", "Does the step time change level during the run?")

@@ -14,7 +14,7 @@ from tools.errors import CutError, UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.views.profile import ONLY_CUT, Profile
 from tools.views.steps.series import RunSeries
-from tools.views.steps.shape import Stalls, StepSeries, periodic_stalls
+from tools.views.steps.shape import ENDS, Stalls, StepSeries, periodic_stalls
 
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
@@ -142,6 +142,14 @@ def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     if trend is None:
         raise UsageError("the series has too few steps for a trend")
     return measured_of(series, trend.total_pct, rank, "usual steps")
+
+
+@metric("ms", "median step of the {end} quarter", "How long do the first or the last recorded steps take?")
+def series_quarter_ms(profile: Profile, end: str) -> Measurement:
+    """Median of the first or the last quarter of the usual steps of the slowest rank."""
+    series = run_series(profile)
+    steps = step_series_of(series)
+    return measured_of(series, steps.quarter_ms(choice("end", end, ENDS)), None, f"{end} quarter of the usual steps")
 
 
 @metric("steps", "period of the long steps", "How many steps lie between periodic stalls?")

@@ -347,6 +347,8 @@ class JobLog:
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
     throughput: Throughput | None = None  # where the lines state it and no time
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank
+    used: tuple[str, ...] = ()  # the files whose steps are used, where others hold steps of the same ranks: ``unused``
+    unused: tuple[str, ...] = ()
     other_steps: tuple[OtherSteps, ...] = ()  # of sources that state the steps as well, and not as well
 
     def whole(self, name: str) -> int | None:

@@ -296,13 +296,17 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         return logs[0], ()
     notes: list[str] = []
     steps: dict[int, pd.DataFrame] = {}
+    holders: dict[int, str] = {}
+    left_out: set[str] = set()
     for log in logs:
-        for rank, table in log.steps.groupby("rank"):
-            known = steps.get(int(str(rank)))
-            if known is not None:
+        for number, table in log.steps.groupby("rank"):
+            rank, name, before = int(str(number)), log.files[0], holders.get(int(str(number)))
+            longer = before is None or len(table) > len(steps[rank])
+            if before is not None:
                 notes.append(f"several files hold steps of rank {rank}; the one with the most is used")
-            if known is None or len(table) > len(known):
-                steps[int(str(rank))] = table
+                left_out.add(before if longer else name)
+            if longer:
+                steps[rank], holders[rank] = table, name
     used = [log for log in logs if not log.steps.empty] or logs
     most_nccl = max(logs, key=lambda log: (len(log.nccl.communicators), log.nccl.lines))
     settings = {name: value for log in reversed(logs) for name, value in log.settings.items()}
@@ -337,5 +341,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
         bars=() if steps else tuple(each for log in logs for each in log.bars),
         bars_apart=tuple(each for log in logs for each in log.bars_apart),
+        unused=tuple(sorted(left_out - set(holders.values()))),
+        used=tuple(dict.fromkeys(holders.values())) if left_out else (),
     )
     return whole, tuple(dict.fromkeys(notes))

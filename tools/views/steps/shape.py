@@ -15,6 +15,7 @@ KENDALL_Z = 2.58  # two-sided 1 %
 PETTITT_P = 0.1  # ten points split into two clean halves reach 0.07
 FITTED = 400  # points of a line that a jump is held against
 COMPARED = 2000  # pairs of steps grow with the square; longer series are thinned to this many points
+ENDS = ("first", "last")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class StepSeries:
         spread = np.sqrt(count * (count - 1) * (2 * count + 5) / 18.0)
         score = float(np.sign(difference).sum())
         return Trend(100.0 * slope * (len(self.ms) - 1) / self.usual_ms, score / float(spread))
+
+    def quarter_ms(self, end: str) -> float:
+        """The median of the first or the last quarter of the steps, of one step at least."""
+        count = max(len(self.ms) // 4, 1)
+        return float(np.median(self.ms[:count] if end == "first" else self.ms[-count:]))
 
     def change_point(self) -> ChangePoint | None:
         """The clearest change of level, None with fewer than ``TREND_STEPS`` steps or when the series is constant."""

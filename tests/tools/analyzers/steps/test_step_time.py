@@ -114,7 +114,9 @@ def test_a_drift_is_a_trend_and_not_a_jump() -> None:
     ms = 100.0 + np.arange(40) + NOISE[:40]
     checks = answers(steps_of(*ms))
     assert checks["trend"].status == "found"
-    assert checks["trend"].support[0].facts[0].value == pytest.approx(100.0 * 39 / np.median(ms), rel=0.05)
+    drift, first, last = checks["trend"].support[0].facts
+    assert drift.value == pytest.approx(100.0 * 39 / np.median(ms), rel=0.05)
+    assert (first.value, last.value) == pytest.approx((np.median(ms[:10]), np.median(ms[-10:])))
     assert checks["change_point"].status == "clean"
 
 
