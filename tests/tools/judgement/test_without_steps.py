@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.utilisation import outputs
+from tools.analyzers.steps.output_warnings import single_line
 from tools.analyzers.steps.step_time import unprofiled
 from tools.judgement.without_steps import (
     ALL_RANKS,
@@ -66,3 +68,24 @@ def test_the_long_first_line_of_means_is_said_to_be_left_out(tmp_path: Path) -> 
     said = [each.template for each in unprofiled(Profile(load_run([tmp_path / "job.log"])))]
     start = "The first line states {0} per step, {2} of it wait for data, and is left out as start-up; "
     assert f"{start}over all lines the mean is {{1}}." in said
+
+
+def test_of_few_lines_the_first_one_is_said_to_be_left_out_also_where_it_is_not_long(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(megatron((43, 5000.0), (44, 5600.0), (45, 5800.0)))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    said = [sentence for sentence in unprofiled(profile) if "left out as start-up" in sentence.template]
+    assert len(said) == 1
+    assert [fact.value for fact in said[0].facts] == pytest.approx([5000.0, (5000 + 5600 + 5800) / 3])
+
+
+def test_two_lines_that_are_no_series_are_stated(tmp_path: Path) -> None:
+    text = (
+        "Epoch: [0][0/5005]\tTime 20.000 (20.000)\tData 19.000 (19.000)\tLoss 6.9 (6.9)\n"
+        "Epoch: [0][100/5005]\tTime 0.500 (0.693)\tData 0.001 (0.400)\tLoss 6.9 (6.9)\n"
+    )
+    (tmp_path / "job.log").write_text(text)
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    log = profile.run.job_log
+    assert log is not None
+    said = single_line(profile, log)
+    assert [fact.value for fact in said[0].facts] == pytest.approx([(101 * 693 - 20_000) / 100, 20_000.0])

@@ -111,7 +111,7 @@ def output_warnings(profile: Profile) -> Check | None:
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
     said += bars_apart(log)
-    said += _single_line(profile, log)
+    said += single_line(profile, log)
     if not said:
         return None
     return symptom(*said) if kinds or measured(profile, "not_finite_pct") else clean(*said)
@@ -156,6 +156,8 @@ ONE_OF: dict[StepTime, str] = {
 }
 
 
+MOST_FEW = 10
+FEW_LINES = "The few step lines give {0} to {1} a step: too few to say which of it is usual."
 APART = (
     "Progress bars of two processes are at step {} (line {}) and step {} (line {}) after the same time: these ranks do "
     "not do the same steps, or began at different times."
@@ -180,10 +182,15 @@ def _bars(profile: Profile, log: JobLog) -> list[Sentence]:
     return [*said, say(OTHER_BARS)] if len(said) > 1 else said
 
 
-def _single_line(profile: Profile, log: JobLog) -> list[Sentence]:
+def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of a step that a single line states, which is no series."""
-    if profile.traced or profile.series is not None or len(log.steps) != 1:
+    if profile.traced or profile.series is not None or log.steps.empty:
         return [] if profile.traced else _bars(profile, log)
+    if len(log.steps) > MOST_FEW:
+        return []
+    if len(log.steps) > 1:
+        least, most = (measure(profile, "logged_step_ms", statistic=each) for each in ("min", "max"))
+        return [say(FEW_LINES, least, most)]
     text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
     return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 

@@ -77,6 +77,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
 
 
 LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes twice as long is worth a sentence
+FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a reader counts them
 
 
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
@@ -86,7 +87,10 @@ def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
     """The first line of a job's output where it is long and left out as start-up, with what it waits for data and what
     the lines take with it."""
     excess = measured(profile, "first_step_excess_pct")
-    if excess is None or excess.value < LONG_START_PCT or set(excess.steps) & set(series.usual["step"]):
+    if excess is None or set(excess.steps) & set(series.usual["step"]):
+        return []
+    log = profile.run.job_log
+    if excess.value < LONG_START_PCT and (log is None or len(log.steps) > FEW_LINES):
         return []
     first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
     whole = measure(profile, "logged_mean_ms")
