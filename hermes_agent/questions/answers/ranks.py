@@ -274,6 +274,7 @@ def _slowest(discussion: Discussion) -> str:
     detail = [
         "" if waited is None else discussion.say(f"{others} wait {{0}} per step for it.", waited),
         "" if even else longer_in(discussion, rank),
+        _first_of_all(discussion) if even and cause is None else "",
         "" if even and elsewhere else _causes_on(discussion, rank),
     ]
     parts = [_top_cause_ranks(discussion) if elsewhere else "", paragraph([lead, *detail])]
@@ -282,6 +283,16 @@ def _slowest(discussion: Discussion) -> str:
         text = f"{where} with {{rank_time_ms:of=own}} per step."
         parts.append(discussion.say(text, names=(group.group,), rank=group.slowest))
     return blocks(parts)
+
+
+def _first_of_all(discussion: Discussion) -> str:
+    """The cause ranked first where it is of all ranks and no figure of a single one: it holds up all of them."""
+    first = next(iter(discussion.diagnosis.causes), None)
+    if first is None or set(first.ranks) < set(discussion.diagnosis.run.ranks):
+        return ""
+    if _of_one_rank(discussion, first) is not None:
+        return ""
+    return f"What costs most holds up all ranks: {cause_title(first.cause, first.mechanism)}. {first.claim}"
 
 
 def _late_and_slowest(discussion: Discussion, late: int, slowest: int) -> str:

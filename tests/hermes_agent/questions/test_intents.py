@@ -70,7 +70,8 @@ ASKED = {
     "overview": [
         "why is it slow?", "Why is my training so slow", "why", "summary please", "tl;dr", "what's wrong?",
         "What is the bottleneck?", "root cause?", "is it healthy?", "what are the main causes",
-        "WHY IS IT SLOWER NOW??",
+        "WHY IS IT SLOWER NOW??", "what limits the step", "what is holding back my training?",
+        "what are the steps limited by?",
     ],
     "change": [
         "what should I change first?", "how do I fix it?", "how can I speed this up", "any advice?", "what can we do",
@@ -104,7 +105,7 @@ ASKED = {
         "could it be the network?", "why not gc?", "is NCCL the bottleneck?",
         "is it the network", "network?", "are tensor cores used?",
         "storage?", "does .item() hurt?", "is the profiler slowing it down?", "maybe it's NCCL",
-        "Is CUDA_LAUNCH_BLOCKING on?",
+        "Is CUDA_LAUNCH_BLOCKING on?", "did I leave a debug flag on?", "is anomaly detection on?",
         "is my dataloader too slow", "is the GPU too slow?", "why isn't it memory bound",
         "why not slow_link?", "why is it not slow data loading?", "why isn't it a slow device?",
     ],
@@ -195,6 +196,8 @@ OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are an
         "why does it freeze",
         "which rank is guilty?",
         "who caused the hang?",
+        "which rank did not join?",
+        "Which rank is missing?",
         "my job is stuck, which rank is it",
     ],
     "save_cost": ["how much longer does a step with a checkpoint take?", "how much slower are steps that save"],
