@@ -17,7 +17,7 @@ from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, Diagnosis
 from hermes_agent.model.display import cause_heading, cause_title
 from hermes_agent.run_comparison import RunComparison, compared
 from tools.errors import InputError, UsageError
-from tools.knowledge.taxonomy import causes
+from tools.knowledge.taxonomy import causes, known_mechanism
 
 if TYPE_CHECKING:
     from case_library.schema import Case
@@ -127,8 +127,8 @@ def confirm(before: RunOf, after: RunOf, advice_id: str) -> Confirmation:
 
 def _same(cause: CauseRecord, other: CauseRecord) -> bool:
     """Whether two runs show the same cause; a mechanism that one of them does not tell may be that of the other."""
-    alike = cause.mechanism == other.mechanism or None in (cause.mechanism, other.mechanism)
-    return cause.cause == other.cause and alike
+    own, its = known_mechanism(cause.mechanism), known_mechanism(other.mechanism)
+    return cause.cause == other.cause and (own == its or None in (own, its))
 
 
 def _beyond_spread(before: RunOf, after: RunOf, gain_ms: float) -> bool:

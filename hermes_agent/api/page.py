@@ -26,9 +26,8 @@ def page(diagnosis: Diagnosis) -> str:
 
 def _row(cause: CauseRecord) -> str:
     name = cause_heading(cause.cause, cause.mechanism) + (f" ({cause.where})" if cause.where else "")
-    return ROW.format(
-        _text(name), f"{cause.impact_ms_per_step:.2f}", f"{cause.impact_pct:.1f}", f"{cause.confidence:.2f}"
-    )
+    saved = f"{'at most ' if cause.at_most else ''}{cause.impact_ms_per_step:.2f}"
+    return ROW.format(_text(name), saved, f"{cause.impact_pct:.1f}", f"{cause.confidence:.2f}")
 
 
 def _text(text: str) -> str:

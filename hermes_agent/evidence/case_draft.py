@@ -5,6 +5,7 @@ from __future__ import annotations
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import cause_heading, counted, on_ranks
+from tools.knowledge.taxonomy import known_mechanism
 
 
 def case_fields(diagnosis: Diagnosis, cause: CauseRecord) -> dict[str, object]:
@@ -17,7 +18,7 @@ def case_fields(diagnosis: Diagnosis, cause: CauseRecord) -> dict[str, object]:
         "signals": list(dict.fromkeys(cause.signals)),
         "signals_origin": "observed",
         "cause": cause.cause,
-        "mechanism": cause.mechanism or "unknown",
+        "mechanism": known_mechanism(cause.mechanism) or "unknown",
         "hardware": ", ".join(dict.fromkeys(diagnosis.run.devices)) or "unknown",
         "scale": f"{counted(len(ranks), 'rank')} recorded",
         "diagnosis": " ".join([f"hermes-dx, check {cause.check}.", *map(without_citations, cause.details)]),

@@ -225,7 +225,8 @@ class KernelClassRow(Record):
 class CauseRecord(Record):
     """One ranked cause.
 
-    ``impact_ms_per_step`` is what the step would lose if it were gone, after the causes that it shares time with;
+    ``title`` is its heading. ``impact_ms_per_step`` is what the step would lose if it were gone, after the causes that
+    it shares time with; with ``at_most`` that is the most that it can be, and how much less is not known.
     ``then_ms_per_step`` is what it saves after those fixes: more where the causes at the places ``masked_by`` (from 1)
     mask it. Causes at the places ``shared_with`` would alone save some of the same time, which is counted once.
     ``where`` names ranks, steps and calls when they are not all of them. ``stands_for``: the ranks (spans, both ends)
@@ -233,6 +234,7 @@ class CauseRecord(Record):
     """
 
     cause: str
+    title: str = ""
     family: str
     mechanism: str | None
     confidence: float
@@ -242,6 +244,7 @@ class CauseRecord(Record):
     masked_by: list[int] = Field(default_factory=list)
     shared_with: list[int] = Field(default_factory=list)
     method: str
+    at_most: bool = False
     ranks: list[int]
     stands_for: list[tuple[int, int]] = Field(default_factory=list)
     steps: list[int]

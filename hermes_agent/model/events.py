@@ -74,6 +74,7 @@ class CauseRanked:
     impact_pct: float
     confidence: float
     ranks: tuple[int, ...]
+    at_most: bool = False  # the impact is the most that it can be
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,10 @@ def described(diagnosis: dict[str, Any], folder: Path) -> Verdict:
 
 def _cause(cause: dict[str, Any], advice: list[dict[str, Any]]) -> str:
     place = f" ({cause['where']})" if cause["where"] else ""
-    size = f"{cause['impact_ms_per_step']:.3g} ms per step, {cause['impact_pct']:.3g} %"
-    name = str(cause["mechanism"] or cause["cause"]).replace("_", " ")
+    most = "at most " if cause["at_most"] else ""
+    size = f"{most}{cause['impact_ms_per_step']:.3g} ms per step, {cause['impact_pct']:.3g} %"
     fix = next((each["optimization"] for each in advice if each["for"] == cause["cause"]), "")
-    return f"{name}{place}: {size}, confidence {cause['confidence']:.2f}." + (f" Fix: {fix}." if fix else "")
+    return f"{cause['title']}{place}: {size}, confidence {cause['confidence']:.2f}." + (f" Fix: {fix}." if fix else "")
 
 
 def _line(text: str) -> str:

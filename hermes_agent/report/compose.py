@@ -11,7 +11,7 @@ from hermes_agent.evidence.cases import recalled
 from hermes_agent.evidence.ledger import Ledger, evidence_record, quoted, render, render_all
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
-from hermes_agent.model.display import numbered, on_ranks, rank_list, span_list
+from hermes_agent.model.display import cause_heading, numbered, on_ranks, rank_list, span_list
 from hermes_agent.report.opening import about, opening, stands_for
 from hermes_agent.report.records import (
     attribution_rows,
@@ -189,11 +189,13 @@ class _Composer:
         contrary = [self.ledger.cite(fact) for sentence in finding.against for fact in sentence.facts]
         return record.CauseRecord(
             cause=finding.cause,
+            title=cause_heading(finding.cause, finding.mechanism),
             family=finding.family,
             mechanism=finding.mechanism,
             confidence=round(finding.confidence, 3),
             impact_ms_per_step=ranked.impact_ms,
             impact_pct=ranked.impact_pct,
+            at_most=ranked.at_most,
             then_ms_per_step=ranked.then_ms,
             masked_by=list(ranked.masked_by),
             shared_with=list(ranked.shared_with),
@@ -294,7 +296,7 @@ class _Composer:
             predicted_step_ms=predicted[0].value if predicted else None,
             predicted_speedup=predicted[1].value if predicted else None,
             interval=(predicted[2].value, predicted[3].value) if len(predicted) > 2 else None,
-            at_most=bool(predicted) and ranked.alone is not None and ranked.alone.at_most,
+            at_most=bool(predicted) and ranked.at_most,
             same_samples=ranked.finding.saving is not None and ranked.finding.saving.same_samples,
             text=" ".join(map(self._render, sentences)),
             setting=setting.setting if setting is not None and setting.setting else None,
@@ -311,7 +313,7 @@ class _Composer:
         whole = "step" if steps_marked(self.profile.run) else "whole recording"
         if ranked.finding.saving is not None and ranked.finding.saving.same_samples:
             whole = "time for as many samples as a step has now"
-        if ranked.alone.at_most:
+        if ranked.at_most:
             return Sentence(
                 f"Fixing this would at best cut the {whole} to {{0}}, {{1}} faster; how much less, is not known.",
                 predicted,
@@ -324,7 +326,7 @@ class _Composer:
     def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
         if ranked.alone is None or ranked.alone.withheld:
             return ()
-        sides = () if ranked.alone.at_most else ("low", "high")
+        sides = () if ranked.at_most else ("low", "high")
         bounds = (self._of("predicted_speedup", ranked, bound=bound) for bound in sides)
         return (self._of("predicted_step_ms", ranked), self._of("predicted_speedup", ranked), *bounds)
 

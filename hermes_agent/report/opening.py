@@ -462,10 +462,8 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
     own = finding.ranks, profile.rank_numbers, stands_for(profile, finding.ranks)
     title, verb = cause_title(finding.cause, finding.mechanism), costs(finding.cause, finding.mechanism)
-    if seen := finding.hints.get("seen_as"):  # a measured loss of which it is open whether this cause makes it
-        title, verb = seen, "costs"
-    named = f"{title}{on_ranks(*own)}"
-    return Sentence(f"{lead}{named} {verb} {{0}} of {of} ({{2}}).", (impact, step, share))
+    named, most = f"{title}{on_ranks(*own)}", "at most " if ranked.at_most else ""
+    return Sentence(f"{lead}{named} {verb} {most}{{0}} of {of} ({{2}}).", (impact, step, share))
 
 
 def _overview(profile: Profile, marked: bool) -> list[Sentence]:

@@ -13,6 +13,7 @@ from hermes_agent.model.display import (
     counted,
     numbered,
     on_ranks,
+    saved_ms,
     similar_cases_title,
     span_list,
 )
@@ -204,7 +205,7 @@ def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:
     recorded = diagnosis.run.recorded
     all_ranks = diagnosis.run.ranks or (recorded.ranks if recorded else ())
     where = on_ranks(cause.ranks, all_ranks, cause.stands_for).replace(" on ", ", ", 1)
-    saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
+    saving = f"{saved_ms(cause)}, {cause.impact_pct:.1f} % of the step{where}"
     return f"{saving}; confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
 
 

@@ -15,6 +15,7 @@ from hermes_agent.model.display import (
     rank_count,
     rank_list,
     recorded_count,
+    saved_ms,
     similar_cases_title,
     speedup_range,
 )
@@ -218,12 +219,12 @@ class _Page:
     def _cause_line(self, place: int, cause: CauseRecord) -> str:
         low = " (low confidence)" if cause.confidence < defaults()["confidence"].value else ""
         title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
-        figures = (f"{cause.impact_ms_per_step:.1f} ms", f"{cause.impact_pct:.1f} %")
+        figures = (saved_ms(cause), f"{cause.impact_pct:.1f} %")
         line = self._columns(f"{title}{low}", *figures)
         return line.replace(title, self.style(title, "cause"), 1)
 
     def _columns(self, text: str, *cells: str) -> str:
-        right = "".join(cell.rjust(10) for cell in cells)
+        right = "".join(f" {cell}".rjust(10) for cell in cells)
         return text.ljust(min(self.width, 80) - len(right)) + right
 
     @property

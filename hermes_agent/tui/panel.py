@@ -113,7 +113,7 @@ def advance(progress: Progress, event: Event) -> Progress:
 
 def _ranked(place: int, cause: CauseRecord) -> CauseRanked:
     figures = cause.impact_ms_per_step, cause.impact_pct, cause.confidence
-    return CauseRanked(place, cause.cause, cause.mechanism, cause.family, *figures, tuple(cause.ranks))
+    return CauseRanked(place, cause.cause, cause.mechanism, cause.family, *figures, tuple(cause.ranks), cause.at_most)
 
 
 def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
@@ -141,7 +141,7 @@ def ranked(progress: Progress) -> Content:
     lines = [Content("Causes").stylize("bold")]
     for place, cause in enumerate(progress.causes, start=1):
         where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
-        facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %"
+        facts = f"   {'at most ' if cause.at_most else ''}{cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %"
         title = cause_heading(cause.cause, cause.mechanism)
         family = f"\n   {family_title(cause.family)}{where}"
         lines.append(Content.assemble(f"{place}. {title}\n", (facts, "$text-warning"), (family, MUTED)))

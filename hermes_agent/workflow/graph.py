@@ -42,6 +42,7 @@ from tools.judgement.hypotheses import STATUSES, Hypothesis, by_status, with_hyp
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
 from tools.judgement.wanted_source import wanted_source
+from tools.knowledge.taxonomy import known_mechanism
 
 LOG = logging.getLogger("hermes_dx.workflow")
 
@@ -232,7 +233,7 @@ def _explain(state: State, workspace: Workspace) -> Update:
         screening, ranks = workspace.profile().run.screening, tuple(finding.ranks)
         if screening is not None and ranks:
             ranks = screening.standing_for(ranks, workspace.profile().run.rank_numbers)
-        row = CauseRanked(place, *named, *impact, finding.confidence, ranks)
+        row = CauseRanked(place, *named, *impact, finding.confidence, ranks, each.at_most)
         get_stream_writer()(row)
         rows.append({**asdict(row), "ranks": list(ranks)})
     update: State = {"verdict": ranking.verdict, "ranking": "ranking", "causes": rows}
@@ -323,9 +324,10 @@ def _recalls(state: State, workspace: Workspace) -> tuple[list[Recall], list[str
 
 
 def _query(finding: Finding, devices: list[str]) -> CaseQuery:
+    mechanism = known_mechanism(finding.mechanism)
     return CaseQuery(
         causes=(finding.cause,),
-        mechanisms=(finding.mechanism,) if finding.mechanism else (),
+        mechanisms=(mechanism,) if mechanism else (),
         families=(finding.family,),
         signals=tuple(finding.signals),
         hardware=devices[0] if devices else "",

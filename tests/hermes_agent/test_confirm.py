@@ -84,7 +84,7 @@ def with_p95(run: RunOf, p95: float) -> RunOf:
 
 def test_a_shorter_step_with_the_cause_still_there_shows_no_reason(pair: tuple[RunOf, RunOf]) -> None:
     before, after = pair
-    for mechanism in (before.diagnosis.causes[0].mechanism, None):
+    for mechanism in (before.diagnosis.causes[0].mechanism, "unexplained_wait", None):
         found = confirm(before, with_causes_of(after, before, mechanism), "A1")
         assert (found.outcome, found.inside, found.gone) == ("faster", True, False)
         text = " ".join(found.sentences)

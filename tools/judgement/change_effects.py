@@ -386,7 +386,21 @@ def _without(profile: Profile, asked: AskedChange) -> Effect | Refused:
         return Refused(
             asked.text, f"{asked.name} can neither be replayed nor brings a saving along", "a trace of steps"
         )
-    return Effect(asked.text, "formula", first.method, figure=first.alone, step_ms=first.step_ms)
+    return Effect(asked.text, "formula", _method(first.method, first.alone), figure=first.alone, step_ms=first.step_ms)
+
+
+SAME_STEP = 0.01  # of a step; less is rounding
+
+
+def _method(method: str, figure: Prediction) -> str:
+    """The method of a figure, with its step where that is longer than the mean one of the records."""
+    outside_ms = figure.step_ms_before - figure.recorded_ms
+    if outside_ms <= SAME_STEP * figure.recorded_ms:
+        return method
+    return (
+        f"{method}; with {outside_ms:.4g} ms that the timer leaves out a step takes {figure.step_ms_before:.4g} ms, and"
+        f" then {figure.step_ms_after:.4g} ms"
+    )
 
 
 EFFECTS: dict[str, Callable[[Profile, AskedChange], Effect | Refused]] = {

@@ -30,6 +30,11 @@ class RankedCause:
     masked_by: tuple[int, ...] = ()  # places of the causes that mask it, from 1
     shared_with: tuple[int, ...] = ()  # places of the causes that would save some of the same milliseconds alone
 
+    @property
+    def at_most(self) -> bool:
+        """Whether the saving is the most that it can be, and how much less is not known."""
+        return self.alone is not None and self.alone.at_most
+
 
 def steps_marked(run: Run) -> bool:
     """Return whether steps were found; else the whole recording counts as one step. Records hold whole steps."""

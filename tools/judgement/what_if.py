@@ -82,7 +82,10 @@ def what_if(profile: Profile, asked: Sequence[AskedChange]) -> WhatIf:
 
 
 def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:
-    """Predictions of different steps as one, of a step of ``step_ms``; alone it is only brought to that step."""
+    """Predictions of different steps as one, of a step of ``step_ms``; alone it is only brought to that step.
+
+    With one that is the most that a change can gain the whole is the most too: the end of the most gain.
+    """
     left, best, worst = 1.0, list[float](), list[float]()
     for part in parts:
         before_ms = max(part.step_ms_before, 1e-9)
@@ -92,14 +95,17 @@ def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:
     most = sum(each for each in best if each > 0) or max(best, default=0.0)
     least = max((each for each in worst if each > 0), default=0.0) + sum(each for each in worst if each < 0)
     floor_ms = FLOOR_SHARE * step_ms
+    low_ms = max(min((1.0 - most), left) * step_ms, floor_ms)
+    at_most = any(part.at_most for part in parts)
     return Prediction(
         step_ms_before=step_ms,
-        step_ms_after=max(left * step_ms, floor_ms),
-        low_ms=max(min((1.0 - most), left) * step_ms, floor_ms),
+        step_ms_after=low_ms if at_most else max(left * step_ms, floor_ms),
+        low_ms=low_ms,
         high_ms=max(max((1.0 - least), left) * step_ms, floor_ms),
         steps=parts[0].steps if parts else (),
         recorded_ms=step_ms,
         error_ms=0.0,
+        at_most=at_most,
     )
 
 
@@ -111,7 +117,7 @@ def split_changes(text: str) -> tuple[str, ...]:
 @metric("ms", "predicted step time with {changes} {bound}", "How long would a step take with these changes made?")
 def changed_step_ms(profile: Profile, changes: str, bound: str = "expected") -> Measurement:
     """Mean step time with the changes of the grammar made together (semicolons between them); low is shorter."""
-    found = _predicted(profile, changes)
+    found = _predicted(profile, changes, bound)
     ends = {"expected": found.step_ms_after, "low": found.low_ms, "high": found.high_ms}
     return _measured(profile, changes, ends[choice("bound", bound, ends)])
 
@@ -119,7 +125,7 @@ def changed_step_ms(profile: Profile, changes: str, bound: str = "expected") -> 
 @metric("x", "predicted speedup with {changes} {bound}", "How much faster would a step be with these changes made?")
 def changed_speedup(profile: Profile, changes: str, bound: str = "expected") -> Measurement:
     """Step time now over that with the changes made together."""
-    found = _predicted(profile, changes)
+    found = _predicted(profile, changes, bound)
     ends = {"expected": found.speedup, "low": found.speedup_low, "high": found.speedup_high}
     return _measured(profile, changes, ends[choice("bound", bound, ends)])
 
@@ -130,10 +136,12 @@ def answered(profile: Profile, changes: str) -> WhatIf:
     return profile.memo(f"{__name__}:{changes}", lambda: what_if(profile, asked))
 
 
-def _predicted(profile: Profile, changes: str) -> Prediction:
+def _predicted(profile: Profile, changes: str, bound: str) -> Prediction:
     found = answered(profile, changes)
     if found.prediction is None:
         raise UsageError("; ".join(f"{each.asked}: {each.why}" for each in found.refused))
+    if found.prediction.at_most and bound != "expected":
+        raise UsageError(f"the gain of {changes} is known as the most that it can be, without an interval")
     return found.prediction
 
 

@@ -73,6 +73,7 @@ class Cause:
     mechanism_names: Mapping[str, Name]
     advice: tuple[Optimization, ...]
     found_by: Mapping[str, Appearance]  # by name of the check
+    open_mechanisms: frozenset[str] = frozenset()  # those that name a loss without how it happens
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -97,9 +98,16 @@ def causes() -> dict[str, Cause]:
             {each: _name(row) for each, row in entry.get("mechanisms", {}).items()},
             tuple(Optimization(**row | {"hardware": tuple(row.get("hardware", ()))}) for row in entry["advice"]),
             {check: Appearance(**row) for check, row in entry.get("found_by", {}).items()},
+            frozenset(each for each, row in entry.get("mechanisms", {}).items() if row.get("open", False)),
         )
         for name, entry in table("causes")["causes"].items()
     }
+
+
+def known_mechanism(mechanism: str | None) -> str | None:
+    """The mechanism where it says how a cause happens; None where it leaves that open."""
+    left_open = any(mechanism in cause.open_mechanisms for cause in causes().values())
+    return None if left_open else mechanism
 
 
 def _name(entry: Mapping[str, Any]) -> Name:

@@ -89,16 +89,28 @@ def as_record(found: WhatIf) -> dict[str, object]:
     }
 
 
-def _predicted(prediction: Prediction) -> dict[str, float]:
+def _predicted(prediction: Prediction) -> dict[str, float | bool | None]:
+    """With ``at_most`` the speedup is the most that the changes can bring, and there is no range."""
+    ranged = not prediction.at_most
     return {
         "step_ms": prediction.step_ms_after,
-        "low_ms": prediction.low_ms,
-        "high_ms": prediction.high_ms,
+        "low_ms": prediction.low_ms if ranged else None,
+        "high_ms": prediction.high_ms if ranged else None,
         "speedup": prediction.speedup,
-        "speedup_low": prediction.speedup_low,
-        "speedup_high": prediction.speedup_high,
-        "covers_pct": COVERS_PCT,
+        "speedup_low": prediction.speedup_low if ranged else None,
+        "speedup_high": prediction.speedup_high if ranged else None,
+        "at_most": prediction.at_most,
+        "covers_pct": COVERS_PCT if ranged else None,
     }
+
+
+def _gain(expected: Prediction) -> str:
+    """The step and its speedup with their ranges, or as the least and the most that they can be."""
+    after = f"{expected.step_ms_after:.4g} ms"
+    if expected.at_most:
+        return f"at least {after}, speedup at most {expected.speedup:.2f}x"
+    speedup = f"{expected.speedup:.2f}x ({expected.speedup_low:.2f}x to {expected.speedup_high:.2f}x)"
+    return f"{after} ({expected.low_ms:.4g} to {expected.high_ms:.4g} ms), speedup {speedup}"
 
 
 def answer_text(found: WhatIf) -> str:
@@ -107,15 +119,13 @@ def answer_text(found: WhatIf) -> str:
 
     lines = [f"Step now: {found.step_ms:.4g} ms ({found.base.said})"]
     if (expected := found.prediction) is not None:
-        speedup = f"{expected.speedup:.2f}x ({expected.speedup_low:.2f}x to {expected.speedup_high:.2f}x)"
-        span = f"{expected.low_ms:.4g} to {expected.high_ms:.4g} ms"
         what = "time for as many samples as a step has now" if found.same_samples else "step"
-        lines.append(f"Predicted {what}: {expected.step_ms_after:.4g} ms ({span}), speedup {speedup}")
+        lines.append(f"Predicted {what}: {_gain(expected)}")
     else:
         lines.append("Predicted step: not assessable from this run")
     lines += [f"  {each.asked}: {each.why}; what it needs: {each.needs}" for each in found.refused]
     lines += [f"  {each.change}: by {TITLES[each.basis]}: {each.text}" for each in found.rests_on]
     lines += found.notes
-    if found.prediction is not None:
+    if found.prediction is not None and not found.prediction.at_most:
         lines.append(f"Ranges are {COVERS_PCT:.0f} % prediction intervals.")
     return "\n".join(printable(line, LONGEST_LINE) for line in lines)

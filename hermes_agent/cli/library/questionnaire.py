@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tools.errors import UsageError
-from tools.knowledge.taxonomy import causes
+from tools.knowledge.taxonomy import causes, known_mechanism
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
@@ -91,7 +91,9 @@ class Questionnaire:
         cause = causes()[name]
         chosen: dict[str, object] = {"family": cause.family, "cause": name}
         if cause.mechanisms:
-            mechanism = self._choice("mechanism", "Mechanism", (*cause.mechanisms, "unknown"), "unknown")
+            mechanism = self._choice(
+                "mechanism", "Mechanism", (*filter(known_mechanism, cause.mechanisms), "unknown"), "unknown"
+            )
             chosen |= {"mechanism": mechanism} if mechanism != "unknown" else {}
         return chosen
 
@@ -122,13 +124,13 @@ def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
 
 
 def _confirmed(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
-    from hermes_agent.model.display import cause_heading
+    from hermes_agent.model.display import cause_heading, saved_ms
 
     found = {str(place): cause for place, cause in enumerate(diagnosis.causes, start=1)}
     if not found:
         raise UsageError("the latest diagnosis names no cause, so there is nothing to confirm; use `cases add` alone")
     headings = {place: cause_heading(cause.cause, cause.mechanism) for place, cause in found.items()}
-    lines = [f"  {n}. {headings[n]}, {cause.impact_ms_per_step:.1f} ms per step" for n, cause in found.items()]
+    lines = [f"  {n}. {headings[n]}, {saved_ms(cause)} per step" for n, cause in found.items()]
     numbers = f"{', '.join(found)}, or none"
     asked = f"Which was confirmed by a change ({numbers}): "
     question = "\n".join([f"The latest diagnosis: {diagnosis.headline}", *lines, asked])

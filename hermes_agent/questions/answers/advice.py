@@ -17,7 +17,7 @@ from hermes_agent.questions.reading.question import Question, Subject, normalise
 from hermes_agent.questions.typed_changes import with_changes
 from tools.analyzers.steps.output_warnings import lost_from
 from tools.errors import UsageError
-from tools.knowledge.taxonomy import EFFORTS
+from tools.knowledge.taxonomy import EFFORTS, known_mechanism
 from tools.knowledge.thresholds import Thresholds
 
 SUPPORTED = Thresholds()["confidence"]
@@ -192,7 +192,9 @@ def how_many_workers(discussion: Discussion, question: Question) -> str:
 def _cheaper_than_workers(discussion: Discussion) -> str:
     """The cause of the slow loader where it is not too few workers, which hide its work and do not remove it."""
     causes = discussion.diagnosis.causes
-    data = next((each for each in causes if each.cause == "slow_data_processing" and each.mechanism), None)
+    data = next(
+        (each for each in causes if each.cause == "slow_data_processing" and known_mechanism(each.mechanism)), None
+    )
     if data is None or data.mechanism == "too_few_workers":
         return ""
     key = (data.cause, data.mechanism)

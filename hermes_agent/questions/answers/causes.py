@@ -20,7 +20,7 @@ from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
-from tools.knowledge.taxonomy import causes, family_of
+from tools.knowledge.taxonomy import causes, family_of, known_mechanism
 from tools.knowledge.thresholds import Thresholds
 from tools.views.communication.arrivals import arrivals, blame
 
@@ -293,7 +293,11 @@ def _found(discussion: Discussion, status: CauseStatus, place: int, record: Caus
 def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:
     """``Yes`` where the question is for the cause found, ``No`` where it is for what the cause is a lack of."""
     if status.mechanism is not None and status.mechanism != record.mechanism:
-        return f"Not found: {cause_title(status.cause, status.mechanism)}; " if record.mechanism else "Possibly: "
+        return (
+            f"Not found: {cause_title(status.cause, status.mechanism)}; "
+            if known_mechanism(record.mechanism)
+            else "Possibly: "
+        )
     lacking = bool(LACKING & {record.cause, record.mechanism}) and not LACK.search(words)
     if lacking or (record.cause == "redundant_synchronization" and NO_SYNC.search(words)):
         return "No: " if IN_USE.search(words) else "Found: "
@@ -463,4 +467,6 @@ def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
     same = [each for each in ranking(discussion.profile()).below if each.finding.cause == cause]
-    return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))
+    return tuple(
+        each for each in same if mechanism is None or known_mechanism(each.finding.mechanism) in (None, mechanism)
+    )

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain
 from tools.documents import parse_yaml
-from tools.knowledge.taxonomy import causes
+from tools.knowledge.taxonomy import causes, known_mechanism
 
 LIMIT = 2000  # characters read; a longer question is cut
 MOST_PLACES = 64  # ranks or steps taken from one question
@@ -264,7 +264,7 @@ def _mentions(words: str) -> list[tuple[int, int, Subject]]:
 def _names() -> tuple[tuple[re.Pattern[str], Subject], ...]:
     rows: list[tuple[str, Subject]] = []
     for cause in causes().values():
-        for mechanism in (None, *cause.mechanisms):
+        for mechanism in (None, *(each for each in cause.mechanisms if known_mechanism(each))):
             title = cause_title(cause.id, mechanism)
             spelt = re.sub(r"[^a-z0-9]+", " ?", title.lower())
             rows.append((f"{_spelt(mechanism or cause.id)}|{spelt}", Subject(title, (cause.id,), mechanism)))

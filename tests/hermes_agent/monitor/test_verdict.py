@@ -45,7 +45,9 @@ def test_the_lines_and_the_summary_are_the_diagnosis(demo_diagnosis: Diagnosis) 
     lines = found.text.splitlines()
     cause = demo_diagnosis.causes[0]
     assert lines[0].startswith("hermes-dx: PROBLEM: Top bottleneck: heavy data transforms on rank 1 cost 55.8 ms of")
-    assert lines[1].startswith("  1. heavy transform (rank 1): 55.8 ms per step, 51.7 %, confidence 0.95. Fix: Move")
+    assert lines[1].startswith(
+        "  1. Heavy data transforms (rank 1): 55.8 ms per step, 51.7 %, confidence 0.95. Fix: Move"
+    )
     assert lines[2:] == ["  More: hermes-dx diagnose run -v"]
     assert "[E" not in found.text
     assert demo_diagnosis.step_time_ms is not None

@@ -33,7 +33,7 @@ class Meaning:
 
 
 MEANINGS = (
-    Meaning("data_loading", "slow_data_processing", "asks its data loader for a batch"),
+    Meaning("data_loading", "slow_data_processing", "asks its data loader for a batch", "unexplained_wait"),
     Meaning("saving", "checkpoint_stall", "saves", "synchronous_save"),
     Meaning("compiling", "operator_compilation", "compiles operators"),
 )

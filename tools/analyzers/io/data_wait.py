@@ -49,7 +49,7 @@ INSIDE = (
 @check(
     *("io.data_loader", "Data loader", "Does the step wait for the data loader?"),
     causes=("slow_data_reading", "slow_data_processing"),
-    mechanisms=("too_few_workers", "heavy_transform", "process_binding", "workers_restarted"),
+    mechanisms=("too_few_workers", "heavy_transform", "process_binding", "workers_restarted", "unexplained_wait"),
     from_records="steps",
 )
 def data_loader(profile: Profile) -> Check | Finding:
@@ -210,7 +210,7 @@ def _diagnosis(
         return "slow_data_processing", "too_few_workers", 0.95 if evident else UNREAD
     if evident:
         return "slow_data_processing", "heavy_transform", 0.95 if kind == "single" else 0.85
-    return "slow_data_processing", None, 0.7
+    return "slow_data_processing", "unexplained_wait", 0.7
 
 
 def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bool:

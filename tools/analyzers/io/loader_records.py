@@ -40,6 +40,9 @@ class LoaderReading:
     at_most: float
 
 
+UNEXPLAINED = LoaderReading("slow_data_processing", "unexplained_wait", (), UNREAD)
+
+
 def loader_reading(profile: Profile, rank: int, kind: str) -> LoaderReading | None:
     """None where the records do not show what the loader does."""
     records = profile.host_records
@@ -162,7 +165,7 @@ def _kind(profile: Profile, rank: int) -> str:
 def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst: int, cost: Fact) -> Finding:
     wait = measure(profile, "series_part_ms", part="data_wait", rank=worst)
     kind = _kind(profile, worst)
-    reading = loader_reading(profile, worst, kind) or LoaderReading("slow_data_processing", None, (), UNREAD)
+    reading = loader_reading(profile, worst, kind) or UNEXPLAINED
     # That other ranks' loaders keep up speaks against the number of workers.
     spared = any(_kind(profile, rank) == kind for rank in series.ranks if rank not in ranks)
     mechanism = "heavy_transform" if reading.mechanism == "too_few_workers" and spared else reading.mechanism

@@ -58,14 +58,13 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     enough = len(rows) >= LEAST_LINES and int(rows["span"].sum()) >= LEAST_STEPS
     return Finding(
         cause="slow_data_processing",
-        mechanism=None,
+        mechanism="unexplained_wait",
         claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others)),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
         saving=_saving(profile, amount, least, spared is not None, bool(others), outside, rows),
         details=_spared(spared, shorter),
         against=(say(OPEN), *(() if shorter else (say(ASYNCHRONOUS),))),
-        hints={"seen_as": "waiting for data"},
         disproved_by=DECIDE,
         signals=("data wait",),
     )

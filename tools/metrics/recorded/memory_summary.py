@@ -27,14 +27,14 @@ def _of_rows(profile: Profile, value: float, *stated: Cited) -> Measurement:
     return of_lines(job_log(profile), value, rows, "rows of torch.cuda.memory_summary()")
 
 
-@metric("times", "{what} by torch.cuda.memory_summary()", "How often did the allocator run out of memory?")
+@metric("times", "{what} by PyTorch's table of memory", "How often did the allocator run out of memory?")
 def allocator_failures(profile: Profile, what: str) -> Measurement:
     """``ooms``: errors that were raised; ``retries``: failed calls of cudaMalloc, after which the cache is freed."""
     stated = _stated(profile, choice("count", what, COUNTS))
     return _of_rows(profile, float(stated.value), stated)
 
 
-@metric("GiB", "{what} memory by torch.cuda.memory_summary()", "How much memory does PyTorch hold?")
+@metric("GiB", "{what} memory by PyTorch's table of memory", "How much memory does PyTorch hold?")
 def allocator_memory_gib(profile: Profile, what: str) -> Measurement:
     """Memory at the time of the summary, ``peak_...`` the most before."""
     stated = _stated(profile, choice("amount", what, AMOUNTS))

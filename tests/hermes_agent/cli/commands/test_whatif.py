@@ -32,6 +32,28 @@ def test_the_answer_gives_step_range_and_what_it_rests_on(capsys: pytest.Capture
     assert [(each["change"], each["basis"]) for each in record["rests_on"]] == [("num_workers=1", "formula")]
 
 
+def test_the_most_that_a_change_can_bring_is_given_without_a_range(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each step waits 2 s of 2.5 s; no line shows one that does not wait."""
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"2026-01-01 10:00:00 | INFO | trainer:1 - epoch: 1/9, iter: {n}/900, mem: 90Mb, iter_time: 2.500s, "
+            "data_time: 2.000s, total_loss: 5.1, lr: 1e-3\n"
+            for n in (200, 210, 220, 230)
+        )
+    )
+    words = (str(log), "without slow_data_processing", "--no-cache")
+    assert execute(whatif, *words) == 0
+    text = capsys.readouterr().out
+    assert "Predicted step: at least 500 ms, speedup at most 5.00x\n" in text
+    assert "prediction intervals" not in text
+    assert execute(whatif, *words, "--json") == 0
+    predicted = json.loads(capsys.readouterr().out)["predicted"]
+    assert (predicted["at_most"], predicted["high_ms"], predicted["speedup_low"]) == (True, None, None)
+
+
 def test_a_refusal_is_an_answer_and_fails_only_where_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     words = (RUN, "batch_size=8", "num_workers=1", "--no-cache")
     assert execute(whatif, *words) == 0

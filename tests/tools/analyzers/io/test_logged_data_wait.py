@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from tools.analyzers.registry import check_of
+from tools.errors import UsageError
 from tools.findings import Check, Finding
 from tools.judgement.ranking import ranking
+from tools.judgement.what_if import answered
+from tools.knowledge.taxonomy import causes, known_mechanism, optimizations
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
 from tools.views.profile import Profile
@@ -68,10 +71,30 @@ def test_lines_that_hardly_wait_bound_the_saving(tmp_path: Path) -> None:
 
 
 def test_a_wait_in_every_line_gives_the_most_that_its_fix_can_bring_and_no_range(tmp_path: Path) -> None:
-    (cause, *_) = ranking(profile_of(tmp_path, *WAITING)).causes
+    profile = profile_of(tmp_path, *WAITING)
+    (cause, *_) = ranking(profile).causes
+    assert cause.at_most
     assert cause.alone is not None
-    assert cause.alone.at_most
     assert cause.alone.speedup == pytest.approx(2500.0 / 500.0)
+    changed = answered(profile, "without slow_data_processing").prediction
+    assert changed is not None
+    assert changed.at_most
+    assert changed.step_ms_after == pytest.approx(500.0)
+    for metric in ("changed_step_ms", "changed_speedup"):
+        with pytest.raises(UsageError, match="without an interval"):
+            measure(profile, metric, changes="without slow_data_processing", bound="high")
+
+
+def test_a_wait_of_which_nothing_else_is_known_is_named_as_such_and_its_fix_begins_with_the_reason(
+    tmp_path: Path,
+) -> None:
+    found = finding(profile_of(tmp_path, *WAITING))
+    name = causes()[found.cause].called(found.mechanism)
+    assert (found.cause, name.title) == ("slow_data_processing", "Waiting for data")
+    assert known_mechanism(found.mechanism) is None, "it may be any mechanism of the cause"
+    (fix,) = optimizations(found.cause, found.mechanism)
+    assert fix.optimization.startswith("Find out whether reading or processing is slow")
+    assert "py-spy dump" in fix.how
 
 
 def test_the_range_of_a_few_scattered_lines_is_that_of_their_resamples(tmp_path: Path) -> None:
