@@ -76,7 +76,7 @@ def test_a_loader_in_which_the_thread_sleeps_reads() -> None:
 def test_what_blocks_a_thread_that_may_have_waited_for_others_is_not_said() -> None:
     waiting = {"own_ms": 65.0, "data_wait_ms": 30.0, "thread_cpu_ms": 60.0}
     (cause,) = ranking(profile_of(waiting, waiting)).causes
-    assert (cause.finding.cause, cause.finding.mechanism) == ("slow_data_processing", None)
+    assert (cause.finding.cause, cause.finding.mechanism) == ("slow_data_processing", "unexplained_wait")
     assert cause.finding.confidence <= 0.65
     assert any("is not recorded" in sentence.template for sentence in cause.finding.against)
 

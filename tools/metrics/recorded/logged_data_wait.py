@@ -13,7 +13,9 @@ from tools.views.profile import Profile
 
 SPARED = 0.1  # of a line's time at most is wait: what a step takes without one
 LONG_REST = 3.0  # times the median of what is not waiting
-STAMPED_S = 2.0  # between two stamps of whole seconds
+# Two stamps of whole seconds are cut by less than 1 s each, so the time between them is known to 1 s either way; twice
+# that, so that neither the clock's seconds nor when a line is flushed look like time outside of the timer.
+STAMPED_S = 2.0
 RESAMPLES, MOST_BLOCKS = 2000, 200
 COVERED = 0.8  # as of all intervals of predictions
 

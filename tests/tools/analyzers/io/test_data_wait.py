@@ -73,7 +73,7 @@ def test_a_loader_hidden_behind_kernels_is_clean() -> None:
 
 def test_workers_leave_open_whether_reading_or_processing_is_slow() -> None:
     finding = data_finding(loading_rank(1000, WORKERS))
-    assert (finding.cause, finding.mechanism) == ("slow_data_processing", None)
+    assert (finding.cause, finding.mechanism) == ("slow_data_processing", "unexplained_wait")
     assert finding.confidence == pytest.approx(0.7)
     assert "slow reading" in finding.against[0].template
 
