@@ -12,7 +12,7 @@ from tools.analyzers.registry import check_of
 from tools.errors import UsageError
 from tools.findings import Check, Finding
 from tools.judgement.ranking import ranking
-from tools.judgement.what_if import answered
+from tools.judgement.what_if import answered, changed_speedup, changed_step_ms
 from tools.knowledge.taxonomy import causes, known_mechanism, optimizations
 from tools.metrics.registry import measure
 from tools.sources.load import load_run
@@ -80,9 +80,9 @@ def test_a_wait_in_every_line_gives_the_most_that_its_fix_can_bring_and_no_range
     assert changed is not None
     assert changed.at_most
     assert changed.step_ms_after == pytest.approx(500.0)
-    for metric in ("changed_step_ms", "changed_speedup"):
+    for metric in (changed_step_ms, changed_speedup):
         with pytest.raises(UsageError, match="without an interval"):
-            measure(profile, metric, changes="without slow_data_processing", bound="high")
+            metric(profile, "without slow_data_processing", "high")
 
 
 def test_a_wait_of_which_nothing_else_is_known_is_named_as_such_and_its_fix_begins_with_the_reason(
