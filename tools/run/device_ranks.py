@@ -204,17 +204,10 @@ class _Host:
                 yield device, place.rank, "processes"
 
     def _by_number(self, devices: Sequence[Sampled]) -> Iterator[tuple[Sampled, int, str]]:
-        """By the number on the machine, else by the order of PCI addresses where the ranks use all devices."""
-        if any(each.listed is not None for each in self.places):
-            for device, place in product(devices, self.places):
-                if place.listed == device[2]:
-                    yield device, place.rank, "device numbers"
-            return
-        inorder = sorted(self.places, key=lambda each: each.bus)
-        known = len({each.bus for each in inorder}) == len(inorder) and all(each.bus >= 0 for each in inorder)
-        if known and [each[2] for each in devices] == list(range(len(inorder))):
-            for device, place in zip(devices, inorder, strict=True):
-                yield device, place.rank, "the order of PCI addresses"
+        """By the number on the machine. The order of PCI addresses is none: samples may be of other devices of it."""
+        for device, place in product(devices, self.places):
+            if place.listed == device[2]:
+                yield device, place.rank, "device numbers"
 
 
 def _called(counters: CounterRecords, at: Sampled, several: bool) -> str:

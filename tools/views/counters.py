@@ -150,9 +150,9 @@ class CounterView:
 
 
 def waits_only(devices: Mapping[str, DeviceReadings]) -> bool:
-    """Whether kernels run on devices and in no reading at a power that computation needs."""
-    waiting = [each.waiting.all() for each in devices.values() if each.waiting.any()]
-    return bool(waiting) and all(waiting)
+    """Return whether kernels run on devices, and wait in all of their readings in which any runs."""
+    sampled = [(each, (each.table[BUSY] > 0.0).to_numpy(dtype=bool)) for each in devices.values() if each.has(BUSY)]
+    return any(ran.any() for _, ran in sampled) and all(bool(each.waiting[ran].all()) for each, ran in sampled)
 
 
 def without_kernels(devices: Mapping[str, DeviceReadings]) -> bool:

@@ -17,7 +17,7 @@ IN_USE = (
     " smaller batch, shorter sequences, or activations that are recomputed."
 )
 RETRIED = (
-    "By PyTorch's memory summary cudaMalloc failed {0}: each time the allocator released its cache and tried again."
+    "By torch.cuda.memory_summary() cudaMalloc was tried again {0}: each time the allocator released its cache before."
 )
 RETRY_CONFIDENCE = 0.6  # that it happens is certain, what it costs is not known without steps
 NO_COST = "what a flush costs is not in the output"
@@ -52,7 +52,7 @@ def _summary(profile: Profile) -> list[Sentence]:
         return []
     amounts = [measured(profile, "allocator_memory_gib", what=each) for each in ("allocated", "reserved")]
     known = [each for each in amounts if each is not None]
-    text = "PyTorch's memory summary counts {0} that memory ran out"
+    text = "By torch.cuda.memory_summary() memory ran out {0}"
     return [
         say(f"{text}; it holds {{1}} allocated and {{2}} reserved." if len(known) == 2 else f"{text}.", ooms, *known)
     ]

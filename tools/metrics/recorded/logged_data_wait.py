@@ -61,22 +61,26 @@ def logged_spared_step_ms(profile: Profile, rank: int) -> Measurement:
 
 @metric("ms", "time of a step outside of the job's own timer", "How much of a step does the job's timer leave out?")
 def logged_outside_ms(profile: Profile, rank: int) -> Measurement:
-    """Median over neighbouring lines of the time between their stamps, per step, less what the later line states.
+    """Time between the stamps of neighbouring lines less what the later ones state, over all of their steps.
 
-    UsageError where the lines are no means since the line before, state no date, or where the whole of it is no more
-    than ``STAMPED_S`` or ``SPARED`` of what a step takes without its wait: stamps may count whole seconds.
+    Stamps may count whole seconds: only the first and the last of lines in a row are known to that, and UsageError says
+    so where the whole is no more than ``STAMPED_S`` for each such row, or than ``SPARED`` of what a step takes without
+    its wait. Pauses, as for an evaluation, are left out: ``LONG_REST`` times the median and more than ``STAMPED_S``.
+    UsageError as well where the lines are no means since the line before or state no date.
     """
     rows, log = waiting_rows(profile, rank), job_log(profile)
     between = rows["step"].diff()
     stamped = ((between == rows["span"]) & rows["written_ns"].diff().notna()).to_numpy(dtype=bool)
     if log.step_time != "mean" or not stamped.any():
         raise UsageError("the time between step lines is not known next to what they state")
-    passed_ms = rows["written_ns"].diff() / 1e6
-    outside = (passed_ms / rows["span"] - rows["wall_ms"])[stamped]
-    value, steps = float(outside.median()), int(rows["span"][stamped].sum())
-    if value * steps <= 1e3 * STAMPED_S or value <= SPARED * float(rows["rest_ms"].mean()):
+    outside_ms = (rows["written_ns"].diff() / 1e6 - rows["wall_ms"] * rows["span"]).to_numpy()
+    pause_ms = max(LONG_REST * float(np.median(outside_ms[stamped])), 1e3 * STAMPED_S)
+    kept = stamped & (np.nan_to_num(outside_ms) <= pause_ms)
+    in_a_row = int((np.diff(kept.astype(np.int64), prepend=0) == 1).sum())
+    whole_ms, steps = float(outside_ms[kept].sum()), int(rows["span"][kept].sum())
+    if whole_ms <= 1e3 * STAMPED_S * in_a_row or whole_ms <= SPARED * float(rows["rest_ms"].mean()) * steps:
         raise UsageError("the job's timer leaves out no more of a step than time stamps can show")
-    return _of(profile, value, rows[stamped])
+    return _of(profile, whole_ms / steps, rows[kept])
 
 
 def resampled_shares(rows: pd.DataFrame) -> tuple[float, float]:

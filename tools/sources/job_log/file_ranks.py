@@ -9,21 +9,23 @@ from pathlib import Path
 
 from tools.run.recorded.job_log import JobLog
 
-# The rank of a node, in its node or in a group is not that of the job.
-NAMED_RANK = re.compile(
-    r"(?<![A-Za-z])(?<!node[_\-.])(?<!local[_\-.])(?<!group[_\-.])(?<!role[_\-.])rank[_\-.]?(\d{1,6})(?!\d)", re.I
+NAMED_RANK = re.compile(r"(?:([A-Za-z]+)[_\-.]?)?(?<![A-Za-z])rank[_\-.]?(\d{1,6})(?!\d)", re.I)
+# Words before it: the rank in a node or in a group is not that of the job, and that of a matrix (LoRA's) is no process.
+OF_OTHERS = frozenset(
+    ("node", "local", "group", "role", "parallel", "tp", "dp", "pp", "mp", "ep", "cp", "sp", "lora", "low", "matrix")
 )
 UNNAMED = "its steps name no rank; they are those of the job and are listed under rank 0"
 
 
 def ranks_by_name(paths: Sequence[Path], logs: Sequence[JobLog]) -> dict[int, int]:
     """The rank of each log with steps of no stated rank, by its place; none unless the names of all of these hold one,
-    of two or more ranks, within the size of the job."""
+    those of 0 to n - 1 once each and of two or more, within the size of the job."""
     unstated = [at for at, log in enumerate(logs) if not log.ranks_stated and _has_steps(log)]
     found = {at: rank for at in unstated if (rank := _named(paths[at])) is not None}
     sizes = [size for log in logs if (size := log.whole("world_size")) is not None]
     inside = all(rank < size for rank in found.values() for size in sizes)
-    return found if len(found) == len(unstated) and len(set(found.values())) > 1 and inside else {}
+    whole = len(found) > 1 and sorted(found.values()) == list(range(len(unstated)))
+    return found if whole and inside else {}
 
 
 def of_rank(log: JobLog, rank: int) -> JobLog:
@@ -44,6 +46,7 @@ def _has_steps(log: JobLog) -> bool:
 
 def _named(path: Path) -> int | None:
     for name in (path.name, path.parent.name):
-        if found := NAMED_RANK.search(name):
-            return int(found[1])
+        found = NAMED_RANK.search(name)
+        if found is not None and (found[1] or "").lower() not in OF_OTHERS:
+            return int(found[2])
     return None

@@ -8,6 +8,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_summary.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tools.run.recorded.job_log import Cited
@@ -22,9 +23,14 @@ NAMES = {"Allocated": "allocated", "GPU reserved": "reserved", "Non-releasable":
 BYTES = {f"{unit}{of}": 1024**at for at, unit in enumerate(("", "K", "M", "G", "T")) for of in ("B", "iB")}
 
 
+def failures(summary: Mapping[str, Cited]) -> tuple[int, int]:
+    """How often memory ran out by a summary, and how often cudaMalloc was tried again; -1 of none."""
+    return (int(summary["ooms"].value), int(summary["retries"].value)) if summary else (-1, -1)
+
+
 @dataclass
 class MemorySummary:
-    """The summary with the most retries of those in a file, which is the last one of its process."""
+    """Of the summaries in a file the one with the most failures: of one process the last, of several the worst."""
 
     file: int
     found: dict[str, Cited] = field(default_factory=dict)
@@ -33,8 +39,7 @@ class MemorySummary:
     def take(self, line: int, text: str) -> bool:
         """Whether the line is a row of a summary."""
         if counts := COUNTS.search(text):
-            known = self.found.get("retries")
-            self._open = known is None or int(counts[2]) >= int(known.value)
+            self._open = not self.found or (int(counts[1]), int(counts[2])) >= failures(self.found)
             if self._open:
                 self.found = {name: self._cited(counts[at], line) for at, name in ((1, "ooms"), (2, "retries"))}
             return True

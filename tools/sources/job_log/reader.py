@@ -20,6 +20,7 @@ from tools.run.recorded.job_log import (
     TIMER_COLUMNS,
     BarUpdate,
     JobLog,
+    RankPlace,
     StepTime,
     Throughput,
     WatchdogStatus,
@@ -32,6 +33,7 @@ from tools.sources.job_log.generic_lines import FREE_LINES
 from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.memory_summary import failures
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
 from tools.sources.options import GIB, Limits
@@ -323,7 +325,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         nccl=replace(
             most_nccl.nccl,
             warnings=tuple(each for log in logs for each in log.nccl.warnings),
-            places=tuple(dict.fromkeys(each for log in logs for each in log.nccl.places)),
+            places=_of_largest([each for log in logs for each in log.nccl.places]),
         ),
         timeouts=tuple(each for log in logs for each in log.timeouts),
         statuses=_of_silent_ranks(logs),
@@ -333,7 +335,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),
-        memory_summary=next((log.memory_summary for log in logs if log.memory_summary), {}),
+        memory_summary=max((log.memory_summary for log in logs), key=failures),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
         ranks_stated=any(log.ranks_stated for log in used),
@@ -345,3 +347,9 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         used=tuple(dict.fromkeys(holders.values())) if left_out else (),
     )
     return whole, tuple(dict.fromkeys(notes))
+
+
+def _of_largest(places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:
+    """The members of the largest communicators: ranks of smaller ones are not those of the job."""
+    largest = max((each.size for each in places), default=0)
+    return tuple(dict.fromkeys(each for each in places if each.size == largest))

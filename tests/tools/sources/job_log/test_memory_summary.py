@@ -47,6 +47,14 @@ def test_counts_and_amounts_of_the_last_summary_are_read(tmp_path: Path) -> None
     assert measure(profile, "allocated_of_reserved_pct").value == pytest.approx(100 * 14 / 15)
 
 
+def test_of_several_processes_and_files_the_one_with_the_most_failures_counts(tmp_path: Path) -> None:
+    lines = [summary(*counts, "  1024 MB", "  2048 MB") for counts in ((0, 0), (1, 1), (0, 3))]
+    (tmp_path / "rank0.log").write_text(lines[0])
+    (tmp_path / "rank1.log").write_text(lines[1] + lines[2])
+    profile = Profile(load_run([tmp_path]))
+    assert [measure(profile, "allocator_failures", what=each).value for each in ("ooms", "retries")] == [1.0, 1.0]
+
+
 def test_retries_are_a_finding_without_a_price(tmp_path: Path) -> None:
     check = check_of(profile_of(tmp_path, ERROR + summary(58, 66, "  14935 MB", "  15552 MB")), "memory.output_flushes")
     assert check is not None
@@ -55,7 +63,7 @@ def test_retries_are_a_finding_without_a_price(tmp_path: Path) -> None:
     assert [fact.value for fact in finding.claim.facts] == [66.0]
 
 
-def test_full_memory_is_told_from_fragmented_memory(tmp_path: Path) -> None:
+def test_full_memory_is_distinguished_from_fragmented_memory(tmp_path: Path) -> None:
     """14.59 of 15.19 GiB are 96 %; 7 of 15 GiB are 47 %."""
     full = profile_of(tmp_path, ERROR)
     said = check_of(full, "step_time.output")
