@@ -70,14 +70,20 @@ def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
 
 
 def is_document(data: bytes) -> bool:
-    """Return whether the text is one JSON object or list, and no lines of a log."""
+    """Return whether the text is one JSON document that a reader takes whole, and no lines or records of a log."""
     text = data.strip()
     if not (text.startswith((b"{", b"[")) and text.endswith((b"}", b"]"))):
         return False
     try:
-        return isinstance(json.loads(text), dict | list)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return False
+    records = parsed if isinstance(parsed, list) else [parsed]
+    return any(isinstance(value, dict | list) or key == "ph" for each in records for key, value in _members(each))
+
+
+def _members(record: object) -> list[tuple[str, object]]:
+    return list(record.items()) if isinstance(record, dict) else []
 
 
 def taken_apart(data: bytes) -> tuple[bytes, bytes]:

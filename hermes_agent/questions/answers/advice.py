@@ -55,6 +55,7 @@ HEALTH = re.compile(
     r"|slow|bad|unhealthy|broken|wrong|inefficient|problems?|issues?|odd|off|strange|unusual|(?P<usual>reasonable|plausible"
     r"|acceptable|to be expected))\b"
 )
+OF_SPEED = re.compile(r"\bslow|\binefficient")
 HOLDS = 0.99  # of the cost: a part of the step that is smaller cannot hold it
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
 
@@ -66,7 +67,7 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     diagnosis = discussion.diagnosis
     asked = HEALTH.search(question.words)
     kind = "" if asked is None else "usual" if asked["usual"] else "well" if asked["well"] else "slow"
-    lost = asked is not None and not discussion.profile().traced and lost_from(discussion.profile()) is not None
+    lost = asked is not None and not OF_SPEED.search(asked[0]) and not discussion.profile().traced and lost_from(discussion.profile()) is not None
     lead = wording(f"{kind}_{'lost' if lost else diagnosis.verdict}") if kind else ""
     first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []

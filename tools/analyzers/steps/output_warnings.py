@@ -135,7 +135,7 @@ def lost_from(profile: Profile) -> int | None:
     if log is None or len(found) != 1 or log.steps.empty:
         return None
     later = log.steps[(log.steps["file"] == found[0].file) & (log.steps["line"] >= found[0].first_line)]
-    if len(later) < LEAST_LOST or found[0].count < len(later):
+    if len(later) < LEAST_LOST or not found[0].to_the_end:
         return None
     return int(later["step"].min())
 

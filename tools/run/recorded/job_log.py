@@ -240,6 +240,7 @@ class LogWarning:
     last_line: int
     file: int = 0
     amount: float = 0.0  # the sum of what the lines state: allocator flushes, else their number
+    to_the_end: bool = True  # of losses that are no finite number: every later step line states one
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class Collector:
             stream.timers.add(stream.step, timers)
 
     def _add(self, line: Line, found: StepLine, text: str) -> None:
-        self.messages.stepped(line.number, text)
+        self.messages.stepped(line.number, text, found.step)
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
         if found.grammar not in stream.steps:

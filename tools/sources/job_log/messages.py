@@ -19,6 +19,7 @@ from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import side_work
+from tools.sources.job_log.step_figures import UNNUMBERED
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -73,7 +74,9 @@ ON_CPU = re.compile(
     r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
 )
 # Before such words: source code that a job prints names devices as arguments, and single operators fall back to it.
-NOT_ON_CPU = re.compile(r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z")
+NOT_ON_CPU = re.compile(
+    r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z|[Oo]ffload|map_location|\A\s*\"\Z"
+)
 LOOKED_BEFORE = 200  # characters
 # With words one of which is in each such line: looking for them costs a tenth of the search.
 WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str] | None]], ...] = (
@@ -159,6 +162,7 @@ class Messages:
     notes: dict[str, list[StepNote]] = field(default_factory=lambda: {"save": [], "evaluation": []})
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
+    _lost_step: int = UNNUMBERED
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
@@ -191,10 +195,14 @@ class Messages:
             if len(kept) < MOST_NOTES:
                 kept.append(StepNote(found.words, line, self.file, found.step))
 
-    def stepped(self, line: int, text: str) -> None:
-        """A step line, whose loss or gradient norm may be no finite number."""
+    def stepped(self, line: int, text: str, step: int) -> None:
+        """A step line, whose loss or gradient norm may be no finite number; ranks in a row that print one step are one."""
         if NOT_FINITE.search(text):
-            self._count("not_finite_loss", line, 1.0)
+            if step != self._lost_step or step == UNNUMBERED:
+                self._count("not_finite_loss", line, 1.0)
+            self._lost_step = step
+        elif (lost := self.warnings.get("not_finite_loss")) is not None and lost.to_the_end:
+            self.warnings["not_finite_loss"] = replace(lost, to_the_end=False)
 
     def _timed_out(self, line: int, text: str, found: re.Match[str], marked: int | None) -> None:
         rank, sequence = _whole_rank(text[: found.start()], marked, found[1]), int(found[2])
