@@ -67,7 +67,8 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     diagnosis = discussion.diagnosis
     asked = HEALTH.search(question.words)
     kind = "" if asked is None else "usual" if asked["usual"] else "well" if asked["well"] else "slow"
-    lost = asked is not None and not OF_SPEED.search(asked[0]) and not discussion.profile().traced and lost_from(discussion.profile()) is not None
+    of_losses = asked is not None and not OF_SPEED.search(asked[0]) and not discussion.profile().traced
+    lost = of_losses and lost_from(discussion.profile()) is not None
     lead = wording(f"{kind}_{'lost' if lost else diagnosis.verdict}") if kind else ""
     first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []

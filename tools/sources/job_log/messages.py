@@ -196,7 +196,7 @@ class Messages:
                 kept.append(StepNote(found.words, line, self.file, found.step))
 
     def stepped(self, line: int, text: str, step: int) -> None:
-        """A step line, whose loss or gradient norm may be no finite number; ranks in a row that print one step are one."""
+        """A step line, whose loss or gradient norm may be no finite number; a step that ranks in a row print is one."""
         if NOT_FINITE.search(text):
             if step != self._lost_step or step == UNNUMBERED:
                 self._count("not_finite_loss", line, 1.0)
