@@ -164,6 +164,7 @@ APART = (
 )
 BAR = "The progress bar in line {} has done {} steps, {{0}} each by its clock."
 ONE_STEP = "The progress bar in line {} has done one step, in {{0}}."
+SMOOTHED_BAR = "The progress bar in line {} shows a smoothed rate at step {}, {{0}} a step."
 OTHER_BARS = "They are bars of several runs or processes, and no mean is taken over them."
 
 
@@ -177,7 +178,7 @@ def _bars(profile: Profile, log: JobLog) -> list[Sentence]:
     """What several progress bars show that have one update each."""
     said = []
     for place, each in enumerate(log.bars[:MOST_BARS]):
-        text = ONE_STEP if each.steps == 1 else BAR
+        text = SMOOTHED_BAR if each.smoothed else ONE_STEP if each.steps == 1 else BAR
         said.append(say(text.format(each.line, each.steps), measure(profile, "bar_step_ms", place=place)))
     return [*said, say(OTHER_BARS)] if len(said) > 1 else said
 

@@ -155,7 +155,8 @@ def first_step_data_wait_ms(profile: Profile) -> Measurement:
 
 @metric("ms", "step by a progress bar", "How long is a step by the only update of a progress bar?")
 def bar_step_ms(profile: Profile, place: int = 0) -> Measurement:
-    """Time since the bar began over the steps done, of a first step what the bar states; ``place`` counts the bars."""
+    """Time since the bar began over the steps done; of a first step, and where the bar may go on from a checkpoint,
+    the rate that it shows. ``place`` counts the bars."""
     log = job_log(profile)
     if not 0 <= place < len(log.bars):
         raise UsageError(f"the job's output holds {len(log.bars)} progress bars with a single update")

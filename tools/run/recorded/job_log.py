@@ -271,17 +271,19 @@ class Restart:
 
 @dataclass(frozen=True)
 class BarUpdate:
-    """The only update of a progress bar: steps done, and ms of one by its clock; of the first step as its rate."""
+    """The only update of a progress bar: steps done, and ms of one by its clock; of the first step, or where steps
+    before a checkpoint may be counted (``smoothed``), as its rate."""
 
     steps: int
     step_ms: float
     line: int
     file: int = 0
+    smoothed: bool = False
 
 
 @dataclass(frozen=True)
 class BarsApart:
-    """Updates of two bars of one name after the same time, at different steps: ``ahead`` in an earlier line."""
+    """Updates of two interleaved bars after the same time, at different steps: ``ahead`` in an earlier line."""
 
     ahead: int
     ahead_line: int

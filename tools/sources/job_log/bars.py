@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,17 +12,21 @@ from tools.run.recorded.job_log import BarsApart, StepTime
 from tools.sources.job_log.numbers import NUMBER, clock_s, number
 
 COUNT = r"(\d{1,15})/(\d{1,15})"
-NAME, GAP = r"(?P<name>[^|\r]{0,60}?)", r"\s{0,9}"  # bounded: a search takes time linear in the line
+GAP = r"\s{0,9}"
+# A bar is searched from its mark, and its name is read before it: a name at the start of the pattern would be tried
+# at every character of a line, and lines are anybody's.
 TQDM = re.compile(
-    rf"{NAME}\s?\d{{1,3}}%\|[^|]{{0,300}}\|{GAP}{COUNT}{GAP}"
+    rf"\d{{1,3}}%\|[^|]{{0,300}}\|{GAP}{COUNT}{GAP}"
     rf"\[(?:(?P<elapsed>\d[\d:a-z, ]{{0,30}}?)<[^,\]]{{0,30}},{GAP})?{GAP}"
     rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s)|\?)"
 )
-PLAIN = re.compile(rf"{NAME}\s?{COUNT}{GAP}\[(?P<elapsed>{NUMBER}s),{GAP}({NUMBER})\s?(it/s|s/it)")
+PLAIN = re.compile(rf"{COUNT}{GAP}\[(?P<elapsed>{NUMBER}s),{GAP}({NUMBER})\s?(it/s|s/it)")
 RICH = re.compile(
-    rf"{NAME}\s[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
+    rf"(?<=\s)[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
     rf"({NUMBER})\s?(it/s|s/it)"
 )
+NAME = re.compile(r"[^|\r]{0,60}\Z")
+NAME_CHARS = 61  # the name and the space behind it
 DIGITS = re.compile(r"\d+")
 # Bars of other work than training steps.
 OTHER = re.compile(
@@ -34,7 +39,9 @@ GENERATION = "open-end generation"  # what transformers says behind the bar of a
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
 LEAST_WHOLE_S = 3 * LEAST_PART_S  # between the first and the last update: else the time before the first counts too
-FROM_START = 0.8  # of the rate it shows, at least: a bar that goes on from a checkpoint counts steps it has no time of
+# Of the step by its rate, between this and the time over the steps done: whole seconds are exact to as much after
+# LEAST_PART_S. A bar that goes on from a checkpoint counts steps that it has no time of, and differs by their share.
+FROM_START = 0.05
 APART_LINES = 2  # a bar that is drawn again stands in the same line or the next one
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
@@ -57,14 +64,21 @@ def bar_point(text: str) -> BarPoint | None:
     found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text)
     if found is None:
         return None
-    _, done, total, elapsed, rate, unit = found.group("name", 2, 3, "elapsed", 5, 6)
+    done, total, elapsed, rate, unit = found.group(1, 2, "elapsed", 4, 5)
     shown = number(rate) if rate else None
     step_ms = None if not shown or shown <= 0 else (shown * 1e3 if unit == "s/it" else 1e3 / shown)
     seconds = None
     if elapsed:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
-    name = found["name"].strip() or (GENERATION if GENERATION in text else "")
+    name = _name_before(text, found.start()) or (GENERATION if GENERATION in text else "")
     return BarPoint(name, int(done), int(total), seconds, step_ms)
+
+
+def _name_before(text: str, start: int) -> str:
+    """The name in front of a bar: up to 60 characters of its part of the line."""
+    before = text[max(0, start - NAME_CHARS) : start]
+    named = NAME.search(before[:-1] if before[-1:].isspace() else before)
+    return named[0].strip() if named else ""
 
 
 @dataclass
@@ -80,6 +94,7 @@ class Bar:
     before_s: float = 0.0
     number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
     whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
+    mixed: bool = False  # updates of processes at different steps: the time between two is of neither
 
     def add(self, point: BarPoint, line: int) -> None:
         """Append an update that counts on; those of no further step are left out."""
@@ -122,24 +137,37 @@ class Bars:
         self.apart: BarsApart | None = None
         self.trained = False  # other lines show that steps are trained
         self._open: dict[tuple[str, int], Bar] = {}
+        self._behind: dict[tuple[str, int], BarsApart] = {}  # a bar behind another, which has not moved on so far
 
     def take(self, point: BarPoint, line: int) -> None:
         """Sort an update to its bar; a count that falls begins the next epoch, or another bar of that name."""
         kind, numbers = (" ".join(DIGITS.sub("#", point.name).split()), point.total), tuple(DIGITS.findall(point.name))
         bar = self._open.get(kind)
+        if bar is not None and point.done == 0 and _ended(bar, point) and numbers == bar.number:
+            return  # the next epoch's or another process's: the first step shows it
+        mixed = False
         if bar is not None and _ends_next(bar, point, line):
             bar.next_epoch()
         elif bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
-            if numbers != bar.number:
+            if numbers != bar.number or _next_began(bar, point):
                 bar.next_epoch()
             else:
-                self.apart = self.apart or _apart(bar, point, line)
+                mixed = self._falls_behind(kind, _apart(bar, point, line))
                 bar = None
         if bar is None:
-            bar = self._open[kind] = Bar(point.name)
+            bar = self._open[kind] = Bar(point.name, mixed=mixed)
             self.bars.append(bar)
         bar.number = numbers
         bar.add(point, line)
+
+    def _falls_behind(self, kind: tuple[str, int], found: BarsApart | None) -> bool:
+        """Whether the update is of a process behind another; both are there if the one ahead moves on after it."""
+        if found is None:
+            return False
+        first = self._behind.setdefault(kind, found)
+        if self.apart is None and found.ahead > first.ahead:
+            self.apart = first
+        return True
 
     def training(self, least: int = LEAST_POINTS) -> list[Bar]:
         """Those of so many updates that may count training steps, the longest first."""
@@ -158,16 +186,36 @@ def _ends_next(bar: Bar, point: BarPoint, line: int) -> bool:
     return bar.whole and point.done == point.total == done and line - bar.line[-1] >= APART_LINES
 
 
+def _ended(bar: Bar, point: BarPoint) -> bool:
+    """Whether the bar stands at its total."""
+    return bool(bar.done) and bar.done[-1] - bar.before == point.total
+
+
+def _next_began(bar: Bar, point: BarPoint) -> bool:
+    """Whether the update is of the next epoch of a bar that stands at its total, and not of another process: neither
+    one or two steps behind it after the same time, nor as late as the bar itself at that step."""
+    if not _ended(bar, point) or (point.total - point.done <= OUT_OF_STEP and _same_time(bar, point)):
+        return False
+    row = bisect_left(bar.done, bar.before + point.done)
+    if bar.done[row] != bar.before + point.done or point.elapsed_s is None:
+        return True
+    return abs(bar.elapsed_s[row] - bar.before_s - point.elapsed_s) > RESOLUTION_S
+
+
+def _same_time(bar: Bar, point: BarPoint) -> bool:
+    """Whether the update shows the time of the bar's last one, as far as whole seconds show it."""
+    elapsed_s = bar.elapsed_s[-1] - bar.before_s
+    return point.elapsed_s is not None and elapsed_s > 0 and abs(point.elapsed_s - elapsed_s) <= RESOLUTION_S
+
+
 def _apart(bar: Bar, point: BarPoint, line: int) -> BarsApart | None:
-    """Two processes that are not at the same step: fewer steps after no less time than the bar's last update shows,
-    by more than whole seconds hide."""
-    ahead, elapsed_s = bar.done[-1] - bar.before, bar.elapsed_s[-1] - bar.before_s
-    if point.elapsed_s is None or point.step_ms is None or point.elapsed_s < elapsed_s or elapsed_s <= 0:
+    """Two processes that are not at the same step: fewer steps after the same time, by more than whole seconds hide."""
+    ahead, behind = bar.done[-1] - bar.before, bar.done[-1] - bar.before - point.done
+    if point.step_ms is None or not _same_time(bar, point) or point.done < 1 or behind < OUT_OF_STEP:
         return None
-    behind = ahead - point.done
-    if point.done < 1 or behind < OUT_OF_STEP or behind * point.step_ms <= 2e3 * RESOLUTION_S:
+    if behind * point.step_ms <= 2e3 * RESOLUTION_S:
         return None
-    return BarsApart(ahead, bar.line[-1], point.done, line, elapsed_s)
+    return BarsApart(ahead, bar.line[-1], point.done, line, bar.elapsed_s[-1] - bar.before_s)
 
 
 def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
@@ -175,29 +223,44 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
     short for whole seconds its rates, which are "smoothed"."""
     if bar.done[-1] == 1 and bar.step_ms[-1] > 0:  # smoothed over one step
         return [BarRow(1, 1, bar.step_ms[-1], bar.line[-1])], "step"
-    if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
-        return list(_by_clock(bar, 0, 1.0)), "bar"
-    if bar.seconds >= LEAST_WHOLE_S:
-        return list(_by_clock(bar)), "bar"
-    begins = 0 if _from_start(bar) else -1
-    whole_s = max(bar.elapsed_s) if begins == 0 else bar.seconds
-    if whole_s >= LEAST_PART_S:
-        return list(_by_clock(bar, begins, min(LEAST_PART_S, whole_s / 2))), "bar"
+    from_start = _from_start(bar)
+    if not bar.mixed:
+        if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
+            return list(_by_clock(bar, True, 1.0)), "bar"
+        if bar.seconds >= LEAST_WHOLE_S:
+            return list(_by_clock(bar, from_start and bar.done[0] == 0)), "bar"
+        whole_s = max(bar.elapsed_s) if from_start else bar.seconds
+        if whole_s >= LEAST_PART_S:
+            return list(_by_clock(bar, from_start, min(LEAST_PART_S, whole_s / 2))), "bar"
     updates = zip(bar.done, bar.step_ms, bar.line, strict=True)
     return [BarRow(done, 1, step_ms, line) for done, step_ms, line in updates if done and step_ms > 0], "smoothed"
 
 
 def _from_start(bar: Bar) -> bool:
-    """Whether its time is that of all steps that it counts, and not of those since a checkpoint."""
-    done, elapsed_s, step_ms = bar.done[-1], bar.elapsed_s[-1], bar.step_ms[-1]
-    return done > 0 and elapsed_s > 0 and 1e3 * elapsed_s / done >= FROM_START * step_ms
+    """Whether its time is that of all steps that it counts, and not of those since a checkpoint: it shows its first
+    step, or time and steps of its first and of its last update agree with its rate."""
+    counted = [row for row, done in enumerate(bar.done) if done > 0]
+    if not counted:
+        return False
+    first = counted[0]
+    return bar.done[first] == 1 or (_agrees(bar, first) and _agrees(bar, -1))
 
 
-def _by_clock(bar: Bar, done: int = -1, part_s: float = LEAST_PART_S) -> Iterator[BarRow]:
-    """Parts of so many seconds, from the start of the bar where ``done`` is 0, else from its first update."""
-    began_s = 0.0
+def _agrees(bar: Bar, row: int) -> bool:
+    """Whether the time over the steps done is the step by the rate shown; elapsed seconds are cut, not rounded."""
+    done, elapsed_s, step_s = bar.done[row], bar.elapsed_s[row], bar.step_ms[row] / 1e3
+    if elapsed_s < 0 or step_s <= 0:
+        return False
+    middle_s = elapsed_s + RESOLUTION_S / 2
+    return abs(middle_s - done * step_s) <= FROM_START * done * step_s + RESOLUTION_S / 2
+
+
+def _by_clock(bar: Bar, from_start: bool, part_s: float = LEAST_PART_S) -> Iterator[BarRow]:
+    """Parts of so many seconds, from the start of the bar or from its first update; one of 0 steps is no start: a
+    trainer that goes on from a checkpoint draws it, and then counts the steps of the checkpoint at once."""
+    done, began_s = (0, 0.0) if from_start else (-1, 0.0)
     for now, elapsed_s, line in zip(bar.done, bar.elapsed_s, bar.line, strict=True):
-        if elapsed_s < 0:
+        if elapsed_s < 0 or now == 0:
             continue
         if done < 0:
             done, began_s = now, elapsed_s

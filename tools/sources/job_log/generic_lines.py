@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 
 import msgspec
 
 from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
+from tools.sources.job_log.part_names import of_part
 from tools.sources.job_log.step_figures import StepLine
 
 LONGEST_RECORD = 2048  # characters
@@ -207,6 +209,7 @@ RUNNING = re.compile(
     re.I,
 )
 DURATION = re.compile(rf"(?<![\w.]){NUMBER}\s?(?:ms|us|s|sec|seconds)(?![\w/])")
+SINCE_START = ("elapsed", "total")  # next to another time they are of more than a step, or of the same one
 LAST = re.compile(rf"\s({NUMBER})\s?(ms|s){GAP}\Z")
 PER_SECOND = rf"{GAP}(?:/|_?per_?|[ ]per[ ]){GAP}s(?:ec(?:ond)?s?)?(?![A-Za-z])"
 RATE = rf"(?<![A-Za-z_])({COUNTED}){PER_SECOND}"
@@ -251,22 +254,37 @@ def _rated(line: StepLine, text: str) -> StepLine:
 
 
 def _timed(line: StepLine, text: str) -> StepLine:
-    """The line with the time that its text states."""
-    if own := KEYED.search(text):
+    """The line with the time that its text states of the step."""
+    if own := _of_step(KEYED, text):
         unit = own[3] or own[1]
         return replace(line, wall_ms=in_ms(own[2], unit)) if unit else replace(line, bare_time=number(own[2]))
-    if per := PER_STEP.search(text):
+    if per := _of_step(PER_STEP, text):
         return replace(line, wall_ms=in_ms(per[1], per[2]))
     if per := STEPS_PER.search(text):
         speed = number(per[1])
         return replace(line, wall_ms=1e3 / speed if speed else None)
-    if (running := RUNNING.search(text)) and (running[3] or running[1]):
-        return replace(line, wall_ms=in_ms(running[2], running[3] or running[1]), running=True)
-    if last := LAST.search(text):
-        if DURATION.search(text, 0, last.start(1)):
-            return replace(line, ambiguous=True)
+    return _unnamed(line, text)
+
+
+def _of_step(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The first time of this form that is not of a part of the step."""
+    return next((found for found in pattern.finditer(text) if not of_part(text, found)), None)
+
+
+def _unnamed(line: StepLine, text: str) -> StepLine:
+    """The line with its one time that is not named after a part; with none of several, or of parts alone."""
+    keyed = [found for found in RUNNING.finditer(text) if found[3] or found[1]]
+    own = [found for found in keyed if not of_part(text, found)]
+    own = [found for found in own if not found[0].lower().startswith(SINCE_START)] or own
+    named = {found.start(2) for found in keyed}
+    others = (found for found in DURATION.finditer(text) if found.start() not in named)
+    bare = list(islice((found.start() for found in others if not of_part(text, found)), 2))
+    if len(own) == 1 and not bare:
+        return replace(line, wall_ms=in_ms(own[0][2], own[0][3] or own[0][1]), running=True)
+    last = LAST.search(text)
+    if last is not None and not own and bare == [last.start(1)]:
         return replace(line, wall_ms=in_ms(last[1], last[2]), running=True)
-    return line
+    return replace(line, ambiguous=bool(keyed or last))
 
 
 FREE = re.compile(rf"\W{{0,4}}it['\"]?{GAP}[:=#]?{GAP}\[?{GAP}\d{{1,15}}(?![\d.]*[A-Za-z%])", re.I)
@@ -281,6 +299,4 @@ def free_line(text: str) -> StepLine | None:
     """
     if not FREE.match(text) or (found := generic_line(text)) is None:
         return None
-    if found.running and len(DURATION.findall(text)) > 1:
-        found = replace(found, wall_ms=None, running=False, ambiguous=True)
     return replace(found, grammar=FREE_LINES)

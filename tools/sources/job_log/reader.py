@@ -26,7 +26,7 @@ from tools.run.recorded.job_log import (
     WatchdogStatus,
 )
 from tools.sources.decompress import Expansion, Readable
-from tools.sources.job_log.bars import bar_rows
+from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.generic_lines import FREE_LINES
@@ -154,8 +154,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
 
 
 AMBIGUOUS = (
-    "%d step lines state several times, and which one is of the step is not named: `--log-pattern` with a group "
-    "time_s or time_ms says it"
+    "%d step lines state several times or those of parts, and which one is of the step is not named: `--log-pattern` "
+    "with a group time_s or time_ms says it"
 )
 
 
@@ -193,8 +193,8 @@ def _bars(streams: Mapping[Stream, StreamRows], file: int) -> tuple[BarUpdate, .
     for stream in streams.values():
         for bar in stream.bars.training(least=1):
             rows, kind = bar_rows(bar)
-            if len(rows) == 1 and kind != "smoothed":
-                found.append(BarUpdate(rows[0].step, rows[0].wall_ms, rows[0].line, file))
+            if len(rows) == 1 and (kind != "smoothed" or max(bar.elapsed_s) >= LEAST_PART_S):
+                found.append(BarUpdate(rows[0].step, rows[0].wall_ms, rows[0].line, file, kind == "smoothed"))
     return tuple(sorted(found, key=lambda each: each.line))
 
 

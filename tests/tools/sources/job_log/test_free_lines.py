@@ -53,3 +53,35 @@ def test_two_times_without_the_name_of_a_step_are_not_chosen_between(tmp_path: P
 def test_a_single_line_with_the_field_of_a_step_s_time_is_read(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text("== slow ranks ==\n\n[step 173] step_time=381.06s  dt_med=0.0028s\n rank 3\n")
     assert is_job_log(tmp_path / "job.log")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step {0} loss 2.1 forward time 20.0 ms backward time 43.0 ms\n",
+        "[it {0}/100] nll=2.1 loader took 3 ms\n",
+        "step {0} loss 2.1 took 40 ms 12 ms\n",
+        "step {0} optimizer step time 6 ms\n",
+        "step {0} loss 2.1 55 ms loader 3 ms\n",
+    ],
+)
+def test_a_time_named_after_a_part_and_one_of_several_unnamed_are_no_step_time(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "job.log"
+    path.write_text("".join(line.format(n) for n in range(1, 9)))
+    found = read_job_log(path)
+    assert found.log is None
+    assert any("8 step lines" in note and "--log-pattern" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step {0} loss 2.1 time 6{0} ms (fwd 20 ms, bwd 41 ms)\n",
+        "step {0} forward time 20 ms backward time 41 ms total 6{0} ms\n",
+        "[it {0}/100] nll=2.1 loader took 3 ms took 6{0} ms\n",
+        "step {0} loss 2.1 loader 3 ms 6{0} ms\n",
+    ],
+)
+def test_the_one_time_next_to_those_of_parts_is_the_step_s(tmp_path: Path, line: str) -> None:
+    steps = read(tmp_path, "".join(line.format(n) for n in range(1, 6))).steps
+    assert steps["wall_ms"].tolist() == [61.0, 62.0, 63.0, 64.0, 65.0]

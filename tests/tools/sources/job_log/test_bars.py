@@ -1,0 +1,98 @@
+"""Progress bars: resumed ones, epochs, several processes, and lines of other text."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import read
+from tools.sources.job_log.bars import bar_point
+
+PLAIN_SEARCH = re.compile(r"\d{1,15}/\d{1,15}")
+LINE_CHARS = 1 << 16
+TIMES_A_PLAIN_SEARCH = 60  # a search from each name took over 800 times as long
+
+
+def bar(done: int, total: int, elapsed_s: int, rate: str) -> str:
+    clock = f"{elapsed_s // 60:02d}:{elapsed_s % 60:02d}"
+    return f"Training: {100 * done // total:3d}%|###  | {done}/{total} [{clock}<9:00, {rate}]\n"
+
+
+@pytest.mark.parametrize("repeated", ["1", " ", "word ", "1%|", " ━", "1/1 ["])
+def test_a_long_line_takes_time_like_a_plain_search_through_digits(repeated: str) -> None:
+    line = (repeated * LINE_CHARS)[:LINE_CHARS] + " it/s"
+    plain_s = _least_s(lambda: PLAIN_SEARCH.search("1" * LINE_CHARS))
+    assert bar_point(line) is None
+    assert _least_s(lambda: bar_point(line)) <= TIMES_A_PLAIN_SEARCH * plain_s
+
+
+def _least_s(done: Callable[[], object]) -> float:
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        done()
+        took.append(time.perf_counter() - began)
+    return min(took)
+
+
+def test_a_bar_behind_long_text_keeps_its_name() -> None:
+    found = bar_point("word " * 200 + "| Train epoch 3:  50%|##  | 5/10 [00:10<00:10, 2.00s/it]")
+    assert found is not None
+    assert (found.name, found.done, found.total, found.elapsed_s, found.step_ms) == ("Train epoch 3:", 5, 10, 10.0, 2e3)
+
+
+def test_a_bar_that_was_resumed_early_is_stated_by_differences(tmp_path: Path) -> None:
+    """Resumed at step 60 with steps of 400 ms: from the start it would be 345 ms."""
+    text = "".join(bar(at, 2000, (at - 60) * 2 // 5, "2.50it/s") for at in range(360, 471, 5))
+    log = read(tmp_path, text)
+    assert log.step_time == "bar"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([400.0] * len(log.steps))
+    assert len(log.steps) == 2
+
+
+def test_a_single_update_of_a_bar_that_may_be_resumed_is_stated_by_its_rate(tmp_path: Path) -> None:
+    log = read(tmp_path, bar(150, 2000, 48, "2.50it/s"))  # resumed at step 30
+    assert (log.step_time, log.steps["wall_ms"].tolist()) == ("smoothed", [400.0])
+    whole = read(tmp_path, bar(150, 2000, 60, "2.50it/s"))
+    assert (whole.step_time, whole.steps["wall_ms"].tolist()) == ("bar", [400.0])
+
+
+def test_steps_of_a_checkpoint_that_a_bar_counts_at_once_take_no_time(tmp_path: Path) -> None:
+    """HF Trainer draws 0 steps first and then the checkpoint's and one more."""
+    text = bar(0, 900, 0, "?it/s") + "".join(bar(500 + at, 900, 3 * at, "3.00s/it") for at in range(1, 60))
+    log = read(tmp_path, text)
+    assert log.step_time == "bar"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([3000.0] * len(log.steps))
+
+
+def test_epochs_of_one_process_are_one_series_and_not_two_processes(tmp_path: Path) -> None:
+    epochs = [bar(at, 80, at // 5, "5.00it/s") for at in range(10, 81, 10)]
+    epochs += [bar(at, 80, at * 2, "2.00s/it") for at in range(10, 81, 10)]
+    log = read(tmp_path, "".join(epochs))
+    assert log.bars_apart == ()
+    assert log.steps["step"].iloc[-1] == 160
+    assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(1e3 * (16 + 160 - 2))  # from the first
+
+
+def test_an_epoch_whose_first_update_shows_the_time_of_the_one_before_is_no_other_process(tmp_path: Path) -> None:
+    epochs = [bar(at, 80, at // 4, "4.00it/s") for at in range(10, 81, 10)]
+    epochs += [bar(at, 80, at * 2, "2.00s/it") for at in range(10, 81, 10)]  # 10 steps after 20 s as well
+    assert read(tmp_path, "".join(epochs)).bars_apart == ()
+
+
+def test_a_bar_that_another_process_draws_too_counts_its_steps_once(tmp_path: Path) -> None:
+    drawn = bar(0, 8, 0, "?it/s") + "".join(bar(at, 8, 110 * at, "110.00s/it") for at in range(1, 9))
+    log = read(tmp_path, drawn * 4)
+    assert log.steps["wall_ms"].tolist() == [110_000.0] * 8
+
+
+def test_bars_of_processes_at_different_steps_give_no_time_between_their_updates(tmp_path: Path) -> None:
+    """Each process takes 20 s for a step, and one is 6 steps ahead: 401 to 407 in 20 s is of neither."""
+    text = "".join(bar(at + 6, 9000, 20 * at, "20.0s/it") + bar(at, 9000, 20 * at, "20.0s/it") for at in range(80, 90))
+    log = read(tmp_path, text)
+    assert len(log.bars_apart) == 1
+    assert set(log.steps["wall_ms"]) == {20_000.0}
