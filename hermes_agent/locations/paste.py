@@ -6,13 +6,13 @@ files of its own, in which the lines keep their numbers.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from hashlib import blake2b
 from pathlib import Path
 
 from hermes_agent.locations.places import discard, new_folder, store
+from tools.documents import parse_json
 from tools.errors import InputError
 
 MOST_BYTES = 64 << 20
@@ -75,8 +75,8 @@ def is_document(data: bytes) -> bool:
     if not (text.startswith((b"{", b"[")) and text.endswith((b"}", b"]"))):
         return False
     try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
+        parsed = parse_json(text)
+    except ValueError:
         return False
     records = parsed if isinstance(parsed, list) else [parsed]
     return any(isinstance(value, dict | list) or key == "ph" for each in records for key, value in _members(each))
