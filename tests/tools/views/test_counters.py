@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from tools.run.recorded.counters import CounterRecords, CounterSource, samples_table
-from tools.views.counters import CounterView
+from tools.views.counters import POWER_SHARE, CounterView, DeviceReadings, waits_only
 
 BUSY, POWER = "device_busy_pct", "device_power_w"
+
+
+def test_one_waiting_device_among_computing_ones_is_no_job_that_waits() -> None:
+    def readings(power_pct: float) -> DeviceReadings:
+        return DeviceReadings("0", "", pd.DataFrame({BUSY: [100.0] * 4, POWER_SHARE: [power_pct] * 4}))
+
+    assert waits_only({"0": readings(15.0), "1": readings(16.0)})
+    assert not waits_only({"0": readings(15.0), "1": readings(85.0)})
 
 
 def test_each_file_of_a_host_keeps_its_readings() -> None:

@@ -127,8 +127,18 @@ def test_a_lost_loss_comes_before_slowness_and_answers_what_is_wrong(tmp_path: P
     assert "in all of them from step 30 on" in discussion.diagnosis.headline
     assert reply(discussion, "is anything wrong with this run?").text.startswith("Yes. Loss or gradient norm")
     assert reply(discussion, "is it fine?").text.startswith("No. Loss or gradient norm")
+    assert not reply(discussion, "is it slow?").text.startswith("Yes")
     found = values(discussion, "why does the loss become nan?")
     assert found["not_finite_pct"] == pytest.approx(27.5)
+
+
+def test_a_loss_that_is_a_number_again_is_not_lost_however_many_ranks_print_it(tmp_path: Path) -> None:
+    """Step 38 of 40 is NaN, and three ranks print it: one step, 2.5 %, and 39 and 40 are finite."""
+    lines = lost(38, until=38).splitlines(keepends=True)
+    text = "".join([*lines[:37], *lines[37:38] * 3, *lines[38:]])
+    discussion = discuss(profile_of(tmp_path, text))
+    assert "from step" not in discussion.diagnosis.headline
+    assert values(discussion, "why does the loss become nan?")["not_finite_pct"] == pytest.approx(2.5)
 
 
 def test_single_overflows_do_not_come_first(tmp_path: Path) -> None:

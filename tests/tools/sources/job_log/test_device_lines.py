@@ -45,6 +45,8 @@ def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_pat
         "Training on 8 GPUs, data on cpu",
         '    self.rate = torch.tensor(0.0, dtype=torch.float32, device="cpu")',
         'def load(path, device="cpu"):',
+        "offload_optimizer ............ OffloadOptimizerConfig(device='cpu', ratio=1.0)",
+        '        "device": "cpu",',
         "state = torch.load(path, map_location=device).to(device='cpu')",
     ],
 )
