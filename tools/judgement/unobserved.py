@@ -62,8 +62,8 @@ def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
     missing += ["the recording outside of the steps"] if judged.needs in MARKS else []
     marked = steps_marked(profile.run)
     largest = _largest(profile, rank)
-    end = "no single operation stands out in it" if largest is None else "{1} per step of it ({2}) are {n0}"
-    end = end if marked else end.replace(" per step", "")
+    taken = "{1} per step of it" if marked else "{1} of it"
+    end = "no single operation stands out in it" if largest is None else f"{taken} ({{2}}) are {{n0}}"
     text = f"Computation fills {{0}} of {'a step' if marked else 'the recording'} of rank {rank}; {end}."
     said = f"{text} Not observed: {' and '.join(missing)}." if missing else text
     candidates, decide_by = candidates_of(profile, "compute" if known else "unknown_operators", rank)

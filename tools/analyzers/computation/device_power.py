@@ -13,8 +13,8 @@ from tools.views.profile import Profile
 SHOWN = 4
 STATE = "device_performance_state"
 WAITING = (
-    "far too little for computation. A kernel that waits, as in a collective for another rank, holds the utilization at"
-    " its highest; so do very small kernels."
+    "less than most computation draws. A kernel that waits, as in a collective for another rank, holds the utilization"
+    " at its highest; so do very small kernels."
 )
 
 

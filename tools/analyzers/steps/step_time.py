@@ -80,6 +80,11 @@ LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes tw
 FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a reader counts them
 
 
+FIRST_LEFT_OUT = "The first line states {0} per step and is left out as start-up; over all lines the mean is {1}."
+WAITING_FIRST_LEFT_OUT = (
+    "The first line states {0} per step, {2} of it wait for data, and is left out as start-up; over all lines the mean"
+    " is {1}."
+)
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
 
 
@@ -94,10 +99,9 @@ def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
         return []
     first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
     whole = measure(profile, "logged_mean_ms")
-    text = "The first line states {0} per step and is left out as start-up; over all lines the mean is {1}."
     if waited is None:
-        return [say(text, first, whole)]
-    return [say(text.replace("per step and", "per step, {2} of it wait for data, and"), first, whole, waited)]
+        return [say(FIRST_LEFT_OUT, first, whole)]
+    return [say(WAITING_FIRST_LEFT_OUT, first, whole, waited)]
 
 
 def _stretch(level: Level) -> str:

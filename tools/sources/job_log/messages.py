@@ -78,6 +78,16 @@ NOT_ON_CPU = re.compile(
     r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z|[Oo]ffload|map_location|\A\s*\"\Z"
 )
 LOOKED_BEFORE = 200  # characters
+
+
+def _on_cpu(text: str) -> re.Match[str] | None:
+    """Where a line says that the training runs on the CPU; None for code that names a device, and for fall-backs."""
+    found = ON_CPU.search(text)
+    if found is None or NOT_ON_CPU.search(text, max(found.start() - LOOKED_BEFORE, 0), found.start()):
+        return None
+    return found
+
+
 # With words one of which is in each such line: looking for them costs a tenth of the search.
 WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str] | None]], ...] = (
     ("allocator_flush", ("cache flushes",), FLUSHES.search),
@@ -118,7 +128,7 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
     (
         "trains_on_cpu",
         ("cpu", "CPU"),
-        lambda text: on_cpu(text),
+        _on_cpu,
     ),
     (
         "job_restart",
@@ -260,14 +270,6 @@ def _whole_rank(before: str, marked: int | None, stated: str) -> int:
     if heads:
         return int(heads[-1])
     return int(stated) if marked is None else marked
-
-
-def on_cpu(text: str) -> re.Match[str] | None:
-    """Where a line says that the training runs on the CPU; None for code that names a device, and for fall-backs."""
-    found = ON_CPU.search(text)
-    if found is None or NOT_ON_CPU.search(text, max(found.start() - LOOKED_BEFORE, 0), found.start()):
-        return None
-    return found
 
 
 def _written(before: str) -> tuple[int, int, int] | None:
