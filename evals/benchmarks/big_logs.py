@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.sources.job_log.generic_lines import STEP
+from tools.sources.job_log.grammars.generic_lines import STEP
 
 
 @dataclass(frozen=True)

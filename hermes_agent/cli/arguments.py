@@ -218,7 +218,7 @@ def log_pattern_of(args: argparse.Namespace, chosen: Settings) -> str:
     """Return how step lines of a log look by option or settings; UsageError where that is no pattern."""
     text = getattr(args, "log_pattern", "") or chosen.log_pattern or ""
     if text:
-        from tools.sources.job_log.given_pattern import GivenPattern
+        from tools.sources.job_log.grammars.given_pattern import GivenPattern
 
         GivenPattern(text)
     return text

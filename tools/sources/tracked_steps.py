@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tools.run.events import empty_table
 from tools.run.recorded.job_log import ACTION_COLUMNS, COMM_TEST_COLUMNS, STEP_COLUMNS, TIMER_COLUMNS, Cited, JobLog
-from tools.sources.job_log.generic_lines import STEP_KEYS, field_name, of_mapping
+from tools.sources.job_log.grammars.generic_lines import STEP_KEYS, field_name, of_mapping
 from tools.sources.job_log.messages import ARGUMENTS
 from tools.sources.job_log.numbers import number
 from tools.sources.job_log.prefixes import Stamp

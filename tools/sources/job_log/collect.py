@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited
 from tools.sources.job_log.bars import Bars, bar_point
-from tools.sources.job_log.generic_lines import SINCE_1970_S
-from tools.sources.job_log.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
+from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import RawLine
 from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
 from tools.sources.job_log.series import StepRows
-from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
-from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import (
     COMMUNICATION,
     MOST_ROWS,

@@ -15,11 +15,11 @@ from tools.run.recorded.job_log import (
     WatchdogStatus,
 )
 from tools.sources.job_log.collective_reports import CollectiveReports
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import side_work
-from tools.sources.job_log.step_figures import UNNUMBERED
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(

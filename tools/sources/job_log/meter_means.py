@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.job_log import StepTime
+from tools.sources.job_log.grammars.step_figures import Meter
 from tools.sources.job_log.running_means import taken_apart
-from tools.sources.job_log.step_figures import Meter
 
 COLUMNS = ("time", "time_mean", "data", "data_mean", "other", "other_mean")
 FITS = 0.95  # of the lines: the rest are lines of a restart or damaged ones

@@ -29,9 +29,9 @@ from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
 from tools.sources.job_log.file_ranks import UNNAMED
-from tools.sources.job_log.generic_lines import FREE_LINES
-from tools.sources.job_log.given_pattern import GRAMMAR as GIVEN
-from tools.sources.job_log.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.generic_lines import FREE_LINES
+from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
+from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
 from tools.sources.job_log.scan import scanned_starts

@@ -11,8 +11,10 @@ from pathlib import Path
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bars import bar_point
 from tools.sources.job_log.collective_reports import reports
-from tools.sources.job_log.generic_lines import FREE_LINES
-from tools.sources.job_log.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.generic_lines import FREE_LINES
+from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.step_figures import StepLine
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.memory_summary import COUNTS
 from tools.sources.job_log.messages import FLUSHES, TIMEOUT
@@ -21,8 +23,6 @@ from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
-from tools.sources.job_log.step_figures import StepLine
-from tools.sources.job_log.step_lines import step_line
 from tools.sources.job_log.tables import TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.job_log import StepTime
+from tools.sources.job_log.grammars.step_figures import Average
 from tools.sources.job_log.prefixes import Stamp, after
-from tools.sources.job_log.step_figures import Average
 
 MOST_ROUNDED = 0.05  # of a difference of two sums: lines are joined until their last digits matter less
 LEAST_WINDOW = 10  # steps: MMEngine's default; lines further apart share none

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
+from tools.sources.job_log.grammars.step_figures import Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS
 from tools.sources.job_log.meter_means import meter_row, of_meters
 from tools.sources.job_log.prefixes import Stamp, after
 from tools.sources.job_log.running_means import apart
-from tools.sources.job_log.step_figures import Average, StepLine
 
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2

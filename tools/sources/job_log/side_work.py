@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.sources.job_log.generic_lines import STEP
+from tools.sources.job_log.grammars.generic_lines import STEP
 from tools.sources.job_log.numbers import NUMBER, UNIT
 
 LONGEST = 1024  # characters of such a line

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from tools.sources.job_log.generic_lines import of_mapping, times_steps
+from tools.sources.job_log.grammars.generic_lines import of_mapping, times_steps
+from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
-from tools.sources.job_log.step_figures import StepLine
 
 MOST_ROWS = 10_000
 TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(\w{2,12})\s+(-?\d+)")

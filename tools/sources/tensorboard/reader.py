@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tools.errors import InputError
 from tools.run.recorded.job_log import JobLog
 from tools.sources.decompress import Expansion, Readable
-from tools.sources.job_log.generic_lines import OTHER_RECORD, field_name, of_mapping
+from tools.sources.job_log.grammars.generic_lines import OTHER_RECORD, field_name, of_mapping
 from tools.sources.options import GIB, Limits
 from tools.sources.tensorboard.events import EventFile, Scalar
 from tools.sources.tracked_steps import CLOCK, OF_INTERVAL, TrackedSteps, tracked_log

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tools.errors import UsageError
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.numbers import in_ms, number, whole
 from tools.sources.job_log.scan import lines_of, scanned_starts
-from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
 
 GRAMMAR = "given pattern"
 TIMES = {"time_s": "s", "time_ms": "ms"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tools.sources.job_log.generic_lines import generic_line
+from tools.sources.job_log.grammars.generic_lines import generic_line
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
-from tools.sources.job_log.step_figures import UNNUMBERED, StepLine
 
 UPDATES = re.compile(r"\bnum_updates=(\d{1,15})\b")
 UPS = re.compile(rf"\bups=({NUMBER})")

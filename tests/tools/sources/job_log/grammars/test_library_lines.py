@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.tools.sources.job_log.logs import read
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.recognise import is_job_log
-from tools.sources.job_log.step_lines import step_line
 
 
 @pytest.mark.parametrize(

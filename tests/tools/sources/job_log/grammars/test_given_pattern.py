@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.errors import UsageError
-from tools.sources.job_log.given_pattern import LONGEST, GivenPattern
+from tools.sources.job_log.grammars.given_pattern import LONGEST, GivenPattern
 from tools.sources.job_log.reader import read_job_log
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import read
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.recognise import is_job_log
-from tools.sources.job_log.step_lines import step_line
 
 
 def test_the_wall_clock_of_fairseq_gives_the_steps_between_two_lines(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.tools.sources.job_log.logs import read
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.recognise import is_job_log
-from tools.sources.job_log.step_lines import step_line
 
 EACH_S = [4.0, *([0.5, 0.25, 0.25, 0.5, 0.25] * 12)]  # one batch each; of the first one the loader starts
 DATA_S = [3.0, *([0.3, 0.05, 0.05, 0.3, 0.05] * 12)]

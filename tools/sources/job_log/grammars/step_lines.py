@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.sources.job_log import framework_lines, generic_lines, library_lines, meter_lines, speed_lines
-from tools.sources.job_log.step_figures import StepLine
+from tools.sources.job_log.grammars import framework_lines, generic_lines, library_lines, meter_lines, speed_lines
+from tools.sources.job_log.grammars.step_figures import StepLine
 
 LONGEST = 2048  # characters of a step line; longer ones are other text, but for a grammar that names all its metrics
 VERL = "timing_s/step:"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.prefixes import parse_line
-from tools.sources.job_log.step_lines import step_line
 
 
 @pytest.mark.parametrize(

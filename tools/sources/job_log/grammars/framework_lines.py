@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tools.sources.job_log.generic_lines import generic_line
+from tools.sources.job_log.grammars.generic_lines import generic_line
+from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number, whole
-from tools.sources.job_log.step_figures import StepLine
 
 MEGATRON_STEP = re.compile(r"iteration(?:=|\s)\s*(\d+)\s*/\s*(\d+)")
 MEGATRON_FIELD = re.compile(

@@ -15,9 +15,9 @@ from itertools import islice
 
 import msgspec
 
+from tools.sources.job_log.grammars.part_names import of_part
+from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
-from tools.sources.job_log.part_names import of_part
-from tools.sources.job_log.step_figures import StepLine
 
 LONGEST_RECORD = 2048  # characters
 BARE_WALL = ("wall_time", "walltime")  # of a step, where it is no moment

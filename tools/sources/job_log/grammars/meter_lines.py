@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from tools.sources.job_log.generic_lines import OTHER_WORK, generic_line
+from tools.sources.job_log.grammars.generic_lines import OTHER_WORK, generic_line
+from tools.sources.job_log.grammars.step_figures import Meter, StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
-from tools.sources.job_log.step_figures import Meter, StepLine
 
 PLACE = re.compile(
     r"\b(?:Epoch|EPOCH|Train|TRAIN)(?:ing)?(?: Epoch)?:? ?\[? ?(\d{1,9})(?:/\d{1,9})?\]?:?,?\s{0,3}"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from tools.sources.job_log.generic_lines import generic_line
+from tools.sources.job_log.grammars.generic_lines import generic_line
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, Average, StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
-from tools.sources.job_log.step_figures import UNNUMBERED, Average, StepLine
 
 SECONDS = r"\s?(?:s(?:ec(?:onds?)?)?\b)?"
 EPOCH_AND_STEP = re.compile(r"\bEpoch\s?(?:\(train\))?\s*\[(\d{1,9})\]\s?\[\s*(\d{1,15})/")
