@@ -13,6 +13,7 @@ from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Check, Fact, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.lead import EVERY_STEP, in_terms_of_run
+from tools.judgement.level_lead import AT_LEVELS
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
@@ -440,6 +441,10 @@ def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
         if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
             text = f"{takes}; {lead.place.steps} takes {{1}} longer than usual (lead 1), and why is not recorded."
             return Sentence(text, (step, lead.claim.facts[1]))
+        if lead.loss == AT_LEVELS:
+            low, *_, high = sorted(lead.claim.facts[:-2], key=lambda each: each.value)
+            text = f"{takes}; steps lie {lead.place.steps}, from {{1}} to {{2}} (lead 1), and why is not recorded."
+            return Sentence(text, (step, low, high))
         if lead.place.part == "step" and lead.place.steps != EVERY_STEP:
             text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not recorded."
             return Sentence(text, (step, *lead.claim.facts[:2]))

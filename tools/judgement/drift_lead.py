@@ -7,6 +7,7 @@ from tools.judgement.lead import Lead, Place, candidates_of
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+from tools.views.steps.levels import plateaus
 from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS
 
@@ -25,7 +26,7 @@ def drift_lead(profile: Profile, series: RunSeries) -> Lead | None:
     trend = steps.trend()
     if trend is None or len(steps) < LEAST_STEPS or trend.z < KENDALL_Z:
         return None
-    if trend.total_pct < limits["fluctuation_pct"] or steps.jumps():
+    if trend.total_pct < limits["fluctuation_pct"] or steps.jumps() or plateaus(steps):
         return None
     cost, share = measure(profile, "series_growth_cost_ms"), measure(profile, "series_growth_cost_pct")
     if share.value < limits["cause_share_pct"]:

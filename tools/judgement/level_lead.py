@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from tools.analyzers.steps.step_time import levels_claim
 from tools.analyzers.steps.throughput import throughput_change
 from tools.findings import Sentence
 from tools.judgement.drift_lead import BETWEEN_RANKS
 from tools.judgement.lead import Candidate, Lead, Place
 from tools.knowledge.tables import table
+from tools.metrics.recorded.level_change import levels_of
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+from tools.views.steps.levels import clear_change, plateaus
 from tools.views.steps.series import RunSeries
-from tools.views.steps.shape import clear_change
+
+AT_LEVELS = "steps at several levels"
 
 
 def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
-    """The longer of two levels of the step time, as far as it adds a noticeable share to the mean step."""
+    """The longer of two levels of the step time, or those above the shortest of several, as far as they add a
+    noticeable share to the mean step."""
     limits = profile.thresholds
+    if plateaus(step_series_of(series.whole)):
+        return _several(profile, series)
     change = clear_change(step_series_of(series.whole), limits["fluctuation_pct"])
     if change is None:
         return None
@@ -32,6 +39,19 @@ def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
     place = Place("step", series.ranks, steps)
     claim = Sentence(text, (*levels, cost, share))
     return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss=f"longer steps {steps}")
+
+
+def _several(profile: Profile, series: RunSeries) -> Lead | None:
+    cost, share = measure(profile, "series_plateaus_cost_ms"), measure(profile, "series_plateaus_cost_pct")
+    if share.value < profile.thresholds["cause_share_pct"]:
+        return None
+    levels, claim = levels_of(profile), levels_claim(profile)
+    at = len(claim.facts)
+    text = f"{claim.template} What is above the shortest of these adds {{{at}}} to the mean step ({{{at + 1}}})."
+    candidates, decide_by = of_change(profile, "at_levels")
+    place = Place("step", series.ranks, f"at {len(levels)} levels")
+    claim = Sentence(text, (*claim.facts, cost, share))
+    return Lead(place, cost.value, share.value, claim, candidates, decide_by, loss=AT_LEVELS)
 
 
 def throughput_lead(profile: Profile) -> tuple[Lead, ...]:

@@ -26,6 +26,7 @@ from tools.metrics.recorded.long_steps import single_long_ms
 from tools.metrics.recorded.series import rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+from tools.views.steps.levels import plateaus
 from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import PERIOD_STEPS, Stalls, StepSeries
 
@@ -148,9 +149,13 @@ def _waited_for_core_ms(profile: Profile, own: pd.DataFrame, rank: int, single: 
 
 
 def _lengthening(profile: Profile, series: RunSeries) -> _Loss | None:
-    """A change of level, else steady growth."""
+    """Changes of level, else steady growth."""
     if (lead := level_lead(profile, series)) is not None:
-        change, numbers = level_change(profile), step_series_of(series.whole).numbers
+        numbers = step_series_of(series.whole).numbers
+        if levels := plateaus(step_series_of(series.whole)):
+            parts = [(numbers >= each.first) & (numbers <= each.last) for each in levels]
+            return _Loss(lead, lambda ms: _above_least_ms([ms[part] for part in parts]), series.whole)
+        change = level_change(profile)
         long = (numbers >= change.step) == (change.after_ms > change.before_ms)
         return _Loss(lead, lambda ms: float((np.median(ms[long]) - np.median(ms[~long])) * long.mean()), series.whole)
     if (lead := drift_lead(profile, series)) is None:
@@ -162,6 +167,13 @@ def _lengthening(profile: Profile, series: RunSeries) -> _Loss | None:
         return 0.0 if trend is None else trend.total_pct / 200.0 * float(np.median(ms))
 
     return _Loss(lead, grown_ms, series)
+
+
+def _above_least_ms(levels: Sequence[Values]) -> float:
+    """What steps at longer levels than the shortest one add to the mean step."""
+    medians = [float(np.median(each)) for each in levels]
+    above_ms = sum((median - min(medians)) * len(each) for median, each in zip(medians, levels, strict=True))
+    return above_ms / sum(map(len, levels))
 
 
 def _computing(profile: Profile, series: RunSeries, causes: Sequence[RankedCause]) -> _Loss | None:

@@ -14,7 +14,8 @@ from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.recorded.records import MonitorRecords
 from tools.views.profile import Profile
-from tools.views.steps.shape import Level, StepSeries, level_at
+from tools.views.steps.levels import Level, level_at
+from tools.views.steps.shape import StepSeries
 
 
 def noisy(*levels: tuple[int, float]) -> StepSeries:

@@ -15,13 +15,15 @@ from tools.analyzers.support.figures import by_rank, measure_all, measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
+from tools.metrics.recorded.level_change import levels_of
 from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
+from tools.views.steps.levels import Level, plateaus
 from tools.views.steps.series import RunSeries, SeriesOrigin, stated_by
-from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, Level, StepSeries
+from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
 UNPROFILED = "without a profiler"
@@ -255,7 +257,7 @@ def trend(profile: Profile) -> Check:
         f"From the first to the last {asked.word}step the step time drifts by {{0}} of the median step (median slope)"
     )
     drifts = abs(seen.z) >= KENDALL_Z and abs(seen.total_pct) >= profile.thresholds["fluctuation_pct"]
-    if not drifts or asked.steps.jumps():
+    if not drifts or asked.steps.jumps() or plateaus(asked.steps):
         return clean(say(f"{text}.", drift))
     ends = [asked.figure(profile, "step_quarter_ms", "series_quarter_ms", end=end) for end in ("first", "last")]
     return symptom(say(f"{text}: the first quarter of the steps takes {{1}}, the last quarter {{2}}.", drift, *ends))
@@ -271,6 +273,8 @@ def change_point(profile: Profile) -> Check:
         return cannot_answer("too few steps were recorded for a change of level", asked.needs(TREND_STEPS))
     if change is None:
         return clean(say("The step time varies by {0}.", measure(profile, "step_variation_pct")))
+    if asked.series is not None and plateaus(steps):
+        return symptom(levels_claim(profile))
     shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
     if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
         return symptom(say(f"From step {change.step} on, the {asked.word}step time differs by {{0}}.", shift))
@@ -279,6 +283,14 @@ def change_point(profile: Profile) -> Check:
     if abs(change.shift_pct) < profile.thresholds["fluctuation_pct"]:
         return clean(say("The largest change of level is {0}, which is small.", shift))
     return clean(say(f"The {asked.word}step time changes by {{0}}, but not at one step.", shift))
+
+
+def levels_claim(profile: Profile) -> Sentence:
+    """The levels of the step time one after another, with their first steps; UsageError with fewer than three."""
+    levels = levels_of(profile)
+    facts = tuple(measure(profile, "series_plateau_ms", level=at + 1) for at in range(len(levels)))
+    parts = ["{0} at first", *(f"{{{at}}} from step {each.first} on" for at, each in enumerate(levels[1:], 1))]
+    return Sentence(f"A step takes {', '.join(parts)}.", facts)
 
 
 @coarse("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?")

@@ -11,7 +11,8 @@ from tools.findings import Check, Sentence
 from tools.metrics.recorded.throughput import rate_change, rate_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS, clear_change
+from tools.views.steps.levels import clear_change, plateaus
+from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS
 from tools.views.steps.throughput import RateSeries, rate_series
 
 NO_SECONDS = "how many of them a step holds is not stated, so that no time of a step is known"
@@ -79,7 +80,8 @@ def _level(profile: Profile, rates: RateSeries) -> Sentence | None:
 def _drift(profile: Profile, rates: RateSeries) -> Sentence | None:
     """A drift that a line describes better than two levels."""
     trend = rates.inverse.trend()
-    if trend is None or len(rates.inverse) < LEAST_STEPS or abs(trend.z) < KENDALL_Z or rates.inverse.jumps():
+    steps = rates.inverse
+    if trend is None or len(steps) < LEAST_STEPS or abs(trend.z) < KENDALL_Z or steps.jumps() or plateaus(steps):
         return None
     if abs(trend.total_pct) < profile.thresholds["fluctuation_pct"]:
         return None

@@ -6,6 +6,7 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.series import measured_of, run_series, step_series_of
 from tools.views.profile import Profile
+from tools.views.steps.levels import Plateau, plateaus
 from tools.views.steps.shape import ChangePoint
 
 SIDES = ("before", "after")
@@ -50,3 +51,41 @@ def series_level_cost_pct(profile: Profile, rank: int | None = None) -> Measurem
     cost = series_level_cost_ms(profile, rank)
     mean_ms = float(step_series_of(run_series(profile).whole, rank).ms.mean())
     return measured_of(run_series(profile).whole, 100.0 * cost.value / mean_ms, rank, cost.selector)
+
+
+def levels_of(profile: Profile, rank: int | None = None) -> tuple[Plateau, ...]:
+    """The three or more levels of the whole run, of the slowest rank when none is named; UsageError without them."""
+    found = plateaus(step_series_of(run_series(profile).whole, rank))
+    if not found:
+        raise UsageError("the step times do not lie at three or more levels")
+    return found
+
+
+@metric("ms", "median step time at level {level}", "How long are steps at one of several levels?")
+def series_plateau_ms(profile: Profile, level: int, rank: int | None = None) -> Measurement:
+    """Median step time at one of three or more levels, 1 for the first."""
+    levels = levels_of(profile, rank)
+    if not 1 <= level <= len(levels):
+        raise UsageError(f"the step times lie at {len(levels)} levels; give one from 1 to {len(levels)}")
+    found = levels[level - 1]
+    selector = f"usual steps from {found.first} to {found.last}"
+    return measured_of(run_series(profile).whole, found.ms, rank, selector)
+
+
+@metric("ms", "mean cost of the longer levels", "How much do the steps above the shortest level add to the mean step?")
+def series_plateaus_cost_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Median of each step's level less that of the shortest level, over all steps."""
+    series, levels = run_series(profile).whole, levels_of(profile, rank)
+    numbers = step_series_of(series, rank).numbers
+    steps = [int(((numbers >= each.first) & (numbers <= each.last)).sum()) for each in levels]
+    least_ms = min(each.ms for each in levels)
+    above_ms = sum((each.ms - least_ms) * count for each, count in zip(levels, steps, strict=True))
+    return measured_of(series, above_ms / len(numbers), rank, "usual steps at several levels")
+
+
+@metric("%", "cost of the longer levels in the mean step", "Which share of the mean step is above the shortest level?")
+def series_plateaus_cost_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """The cost of the longer levels, of the mean step of the whole run."""
+    cost, series = series_plateaus_cost_ms(profile, rank), run_series(profile).whole
+    mean_ms = float(step_series_of(series, rank).ms.mean())
+    return measured_of(series, 100.0 * cost.value / mean_ms, rank, cost.selector)

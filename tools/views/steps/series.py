@@ -16,8 +16,9 @@ from tools.errors import InputError
 from tools.run.kinds import TENSORBOARD_FORMAT, TRAINER_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
 from tools.run.recorded.job_log import MEANS, SINGLE, JobLog, StepTime
+from tools.views.steps.levels import Level, level_at
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
-from tools.views.steps.shape import Level, StepSeries, level_at
+from tools.views.steps.shape import StepSeries
 
 ALIKE = 0.1  # of a step: a script's own clock and the profiler's span of a step differ by less
 COMPARED = 16  # steps of a trace; more are no surer

@@ -122,11 +122,14 @@ class StepSeries:
         if change is None:
             return False
         levels = np.where(self.numbers < change.step, change.before_ms, change.after_ms)
-        place = np.arange(len(self.ms))
-        line = self._slope(FITTED) * place
+        of_levels = float(np.abs(self.ms - levels).sum())
+        return self.off_line_ms() > of_levels * float(np.exp(np.log(len(self.ms)) / (2.0 * len(self.ms))))
+
+    def off_line_ms(self) -> float:
+        """Sum of the absolute deviations from the line of the median slope, ms."""
+        line = self._slope(FITTED) * np.arange(len(self.ms))
         line += float(np.median(self.ms - line))
-        of_levels, of_line = (float(np.abs(self.ms - fitted).sum()) for fitted in (levels, line))
-        return of_line > of_levels * float(np.exp(np.log(len(self.ms)) / (2.0 * len(self.ms))))
+        return float(np.abs(self.ms - line).sum())
 
     def _slope(self, points: int) -> float:
         """Change per place, the median over all pairs of so many points (Theil-Sen)."""
@@ -154,62 +157,6 @@ class StepSeries:
 
 
 LEAST_STEPS = 20  # fewer show no level
-LEAST_POINTS = 5  # values of a level, where each is the mean over several steps
-LEAST_SHIFT = 0.1  # of the level before: what the live monitor calls a slow step too
-QUARTILES = (0.25, 0.75)  # of the levels: where these overlap, steps fluctuate
-
-
-@dataclass(frozen=True)
-class Level:
-    """A stretch of the run: ``since`` is its first step, ``until`` the first one after it; None where the run ends."""
-
-    since: int | None = None
-    until: int | None = None
-
-    @property
-    def whole(self) -> bool:
-        """True where it is all of the run."""
-        return self.since is None and self.until is None
-
-    def holds(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """True for the steps that are of it."""
-        since = numbers.min(initial=0) if self.since is None else self.since
-        return (numbers >= since) & ((numbers < self.until) if self.until is not None else True)
-
-
-def clear_change(steps: StepSeries, least_pct: float) -> ChangePoint | None:
-    """The change between two levels that hardly overlap and differ by so much: each of ``LEAST_STEPS`` steps and
-    ``LEAST_POINTS`` values, which may be means over several steps."""
-    change = steps.change_point()
-    if change is None or abs(change.shift_pct) < least_pct or not _clear(steps, change):
-        return None
-    later = int((steps.numbers >= change.step).sum())
-    points = min(later, len(steps) - later)
-    span = max(1.0, float(np.median(np.diff(steps.numbers))))
-    return change if points >= LEAST_POINTS and points * span >= LEAST_STEPS else None
-
-
-def level_at(steps: StepSeries, step: int) -> Level:
-    """The level around a step: since the last clear change before it, until the next one (``LEAST_STEPS`` at least)."""
-    level = Level()
-    while (change := steps.change_point()) is not None and _clear(steps, change):
-        nearer = Level(change.step, level.until) if change.step <= step else Level(level.since, change.step)
-        held = nearer.holds(steps.numbers)
-        if held.sum() < LEAST_STEPS:
-            break
-        level, steps = nearer, StepSeries(steps.numbers[held], steps.ms[held])
-    return level
-
-
-def _clear(steps: StepSeries, change: ChangePoint) -> bool:
-    """True where two levels lie side by side, apart by more than their steps fluctuate, and no slow drift."""
-    if change.p > PETTITT_P or abs(change.shift_pct) < 100.0 * LEAST_SHIFT or not steps.jumps():
-        return False
-    before, after = steps.ms[steps.numbers < change.step], steps.ms[steps.numbers >= change.step]
-    low, high = sorted((before, after), key=lambda ms: float(np.median(ms)))
-    return bool(np.quantile(low, QUARTILES[1]) < np.quantile(high, QUARTILES[0]))
-
-
 LEAST_STALLS = 3
 ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance
 LONG_SHARE = 0.25  # of the largest excess: what is shorter is not one of the same kind
