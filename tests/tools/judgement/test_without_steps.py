@@ -66,12 +66,19 @@ def test_the_long_first_line_of_means_is_said_to_be_left_out(tmp_path: Path) -> 
     ]
     (tmp_path / "job.log").write_text("".join(lines))
     said = [each.template for each in unprofiled(Profile(load_run([tmp_path / "job.log"])))]
-    start = "The first line states {0} per step, {2} of it wait for data, and is left out as start-up; "
+    start = "Steps 1 to 50: {0} per step, {2} of it wait for data, left out as start-up; "
     assert f"{start}over all lines the mean is {{1}}." in said
 
 
-def test_of_few_lines_the_first_one_is_said_to_be_left_out_also_where_it_is_not_long(tmp_path: Path) -> None:
+def test_of_an_excerpt_no_line_is_left_out_as_start_up(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(megatron((43, 5000.0), (44, 5600.0), (45, 5800.0)))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert not [sentence for sentence in unprofiled(profile) if "start-up" in sentence.template]
+    assert profile.mean_step_ms == pytest.approx((5000 + 5600 + 5800) / 3)
+
+
+def test_of_few_lines_the_first_one_is_said_to_be_left_out_also_where_it_is_not_long(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(megatron((1, 5000.0), (2, 5600.0), (3, 5800.0)))
     profile = Profile(load_run([tmp_path / "job.log"]))
     said = [sentence for sentence in unprofiled(profile) if "left out as start-up" in sentence.template]
     assert len(said) == 1

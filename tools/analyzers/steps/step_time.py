@@ -18,6 +18,7 @@ from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.level_change import levels_of
 from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
+from tools.run.recorded.job_log import JobLog
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
@@ -82,11 +83,8 @@ LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes tw
 FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a reader counts them
 
 
-FIRST_LEFT_OUT = "The first line states {0} per step and is left out as start-up; over all lines the mean is {1}."
-WAITING_FIRST_LEFT_OUT = (
-    "The first line states {0} per step, {2} of it wait for data, and is left out as start-up; over all lines the mean"
-    " is {1}."
-)
+FIRST_LEFT_OUT = "%s, left out as start-up; over all lines the mean is {1}."
+WAITING_FIRST_LEFT_OUT = "%s, {2} of it wait for data, left out as start-up; over all lines the mean is {1}."
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
 
 
@@ -102,8 +100,18 @@ def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
     first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
     whole = measure(profile, "logged_mean_ms")
     if waited is None:
-        return [say(FIRST_LEFT_OUT, first, whole)]
-    return [say(WAITING_FIRST_LEFT_OUT, first, whole, waited)]
+        return [say(FIRST_LEFT_OUT % _first_steps(log), first, whole)]
+    return [say(WAITING_FIRST_LEFT_OUT % _first_steps(log), first, whole, waited)]
+
+
+def _first_steps(log: JobLog | None) -> str:
+    """The first time of the output, with the steps and the rank that it is of."""
+    if log is None:
+        return "First step: {0}"
+    row = log.steps[log.steps["wall_ms"].notna()].iloc[0]
+    last, span = int(row["step"]), int(row["span"])
+    rank = f" of rank {int(row['rank'])}" if log.steps["rank"].nunique() > 1 else ""
+    return f"Step {last}{rank}: {{0}}" if span == 1 else f"Steps {last - span + 1} to {last}{rank}: {{0}} per step"
 
 
 def _stretch(level: Level) -> str:

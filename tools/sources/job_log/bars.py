@@ -228,7 +228,7 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
         if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
             return list(_by_clock(bar, True, 1.0)), "bar"
         if bar.seconds >= LEAST_WHOLE_S:
-            return list(_by_clock(bar, from_start and bar.done[0] == 0)), "bar"
+            return [*_first_step(bar), *_by_clock(bar, from_start and bar.done[0] == 0)], "bar"
         whole_s = max(bar.elapsed_s) if from_start else bar.seconds
         if whole_s >= LEAST_PART_S:
             return list(_by_clock(bar, from_start, min(LEAST_PART_S, whole_s / 2))), "bar"
@@ -253,6 +253,13 @@ def _agrees(bar: Bar, row: int) -> bool:
         return False
     middle_s = elapsed_s + RESOLUTION_S / 2
     return abs(middle_s - done * step_s) <= FROM_START * done * step_s + RESOLUTION_S / 2
+
+
+def _first_step(bar: Bar) -> list[BarRow]:
+    """Its first step, of which the rate is the time, where the clock is read from that update on."""
+    if bar.done[0] == 1 and bar.step_ms[0] > 0:
+        return [BarRow(1, 1, bar.step_ms[0], bar.line[0])]
+    return []
 
 
 def _by_clock(bar: Bar, from_start: bool, part_s: float = LEAST_PART_S) -> Iterator[BarRow]:

@@ -306,7 +306,9 @@ def _from_output(run: Run) -> RunSeries | None:
     )
 
 
-EXCERPT_LINES, EXCERPT_STEP = 20, 100  # a job that begins or is resumed prints more lines than that before its steps
+# A job that begins or is resumed prints more lines than that before its steps; the first steps warm up.
+EXCERPT_LINES, EXCERPT_STEP = 20, 10
+MEAN_OF_MANY = 100  # steps: a mean over so many is none of the start
 
 
 def _excerpt(log: JobLog) -> bool:
@@ -314,7 +316,7 @@ def _excerpt(log: JobLog) -> bool:
     among the first lines and of a late step."""
     tracked = set(log.grammars) & {*OF_TRACKERS, "trainer_state.json"}
     first = log.steps.iloc[int(log.steps["line"].to_numpy().argmin())]
-    if log.step_time == "bar" and first["span"] >= EXCERPT_STEP:  # a mean over so many steps is none of the start
+    if log.step_time == "bar" and first["span"] >= MEAN_OF_MANY:
         return True
     return bool(not tracked and first["line"] <= EXCERPT_LINES and first["step"] - first["span"] >= EXCERPT_STEP)
 

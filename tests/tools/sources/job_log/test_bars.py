@@ -61,6 +61,16 @@ def test_a_single_update_of_a_bar_that_may_be_resumed_is_stated_by_its_rate(tmp_
     assert (whole.step_time, whole.steps["wall_ms"].tolist()) == ("bar", [400.0])
 
 
+def test_the_first_step_of_a_bar_is_a_step_of_its_own(tmp_path: Path) -> None:
+    """Its time is what the bar shows after one step; the next update is ten steps later."""
+    text = bar(1, 300, 25, "25.72s/it") + "".join(
+        bar(1 + 10 * at, 300, 25 + 120 * at, "12.00s/it") for at in range(1, 8)
+    )
+    log = read(tmp_path, text)
+    assert log.steps["step"].tolist()[:2] == [1, 11]
+    assert log.steps["wall_ms"].tolist() == pytest.approx([25_720.0] + [12_000.0] * 7)
+
+
 def test_steps_of_a_checkpoint_that_a_bar_counts_at_once_take_no_time(tmp_path: Path) -> None:
     """HF Trainer draws 0 steps first and then the checkpoint's and one more."""
     text = bar(0, 900, 0, "?it/s") + "".join(bar(500 + at, 900, 3 * at, "3.00s/it") for at in range(1, 60))
