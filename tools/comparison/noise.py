@@ -12,6 +12,7 @@ from tools.comparison.compare import Comparison
 from tools.metrics.recorded.series import step_series_of
 from tools.views.profile import Profile
 from tools.views.scatter import student_quantile
+from tools.views.steps.shape import StepSeries
 
 LEAST_STEPS = 3  # of each run; the spread of fewer is not known
 BATCHED_FROM = 16  # steps from which means of batches count, since neighbouring steps are alike
@@ -29,18 +30,25 @@ class ChangeInterval:
 def change_interval(before: Profile, after: Profile, comparison: Comparison) -> ChangeInterval | None:
     """The interval of a comparison's change; None where a run has fewer than ``LEAST_STEPS`` steps."""
     recorded = comparison.step.before.metric == "series_step_ms"
-    return interval_of(_steps_ms(before, recorded), _steps_ms(after, recorded))
+    a, b = _steps(before, recorded), _steps(after, recorded)
+    return interval_of(a.ms, b.ms, paired=len(a) >= BATCHED_FROM and np.array_equal(a.numbers, b.numbers))
 
 
-def interval_of(before_ms: NDArray[np.float64], after_ms: NDArray[np.float64]) -> ChangeInterval | None:
+def interval_of(
+    before_ms: NDArray[np.float64], after_ms: NDArray[np.float64], paired: bool = False
+) -> ChangeInterval | None:
     """The same of the steps of two runs.
 
     Welch's interval of the ratio of two means (delta method). Standard errors are of batch means (batches of the root
     of the number of steps), which covers what neighbouring steps share. What differs between two recordings of the
-    same program is not in it.
+    same program is not in it. ``paired``: both hold the same steps, so that what a schedule changes at the same step of
+    both is no noise: the spread is that of the residuals b - r a of the ratio r (Cochran, Sampling Techniques, 1977,
+    section 6.4).
     """
     if min(len(before_ms), len(after_ms)) < LEAST_STEPS or float(before_ms.mean()) <= 0:
         return None
+    if paired:
+        return _of_pairs(before_ms, after_ms)
     a, b = _batches(before_ms), _batches(after_ms)
     part_a, part_b = (float(each.var(ddof=1)) / len(each) / float(each.mean()) ** 2 for each in (a, b))
     ratio, spread = float(after_ms.mean() / before_ms.mean()), sqrt(part_a + part_b)
@@ -51,11 +59,20 @@ def interval_of(before_ms: NDArray[np.float64], after_ms: NDArray[np.float64]) -
     return ChangeInterval(*(100.0 * (each - 1.0) for each in (ratio, ratio - half, ratio + half)))
 
 
-def _steps_ms(profile: Profile, recorded: bool) -> NDArray[np.float64]:
+def _of_pairs(before_ms: NDArray[np.float64], after_ms: NDArray[np.float64]) -> ChangeInterval:
+    ratio = float(after_ms.mean() / before_ms.mean())
+    residuals = _batches(after_ms - ratio * before_ms)
+    error = float(residuals.std(ddof=1)) / sqrt(len(residuals)) / float(before_ms.mean())
+    half = error * student_quantile(len(residuals) - 1)
+    return ChangeInterval(*(100.0 * (each - 1.0) for each in (ratio, ratio - half, ratio + half)))
+
+
+def _steps(profile: Profile, recorded: bool) -> StepSeries:
     """The steps whose mean the comparison shows: unprofiled ones of the records, else the longest rank of each."""
     if recorded and profile.series is not None:
-        return step_series_of(profile.series).ms
-    return (profile.breakdown.groupby("number")["wall_ns"].max() / 1e6).to_numpy(dtype=np.float64)
+        return step_series_of(profile.series)
+    longest = profile.breakdown.groupby("number")["wall_ns"].max() / 1e6
+    return StepSeries(longest.index.to_numpy(dtype=np.int64), longest.to_numpy(dtype=np.float64))
 
 
 def _batches(steps_ms: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -25,6 +25,23 @@ def test_nineteen_of_twenty_intervals_hold_the_change_also_where_steps_resemble_
     assert interval_of(noise[0, 0, :2] + 100.0, noise[1, 0] + 100.0) is None
 
 
+def test_the_interval_of_pairs_holds_the_change_of_runs_with_the_same_schedule() -> None:
+    """Three levels of the same steps in both runs: they are no noise, and the change of 1 % is seen."""
+    random = np.random.default_rng(3)
+    levels = np.repeat([30.0, 60.0, 90.0], 100)
+    held = seen = 0
+    for _ in range(400):
+        before, after = (random.normal(1.0, 0.02, len(levels)) * levels * factor for factor in (1.0, 1.01))
+        each, apart = interval_of(before, after, paired=True), interval_of(before, after)
+        assert each is not None
+        assert apart is not None
+        held += each.low_pct <= 1.0 <= each.high_pct
+        seen += each.low_pct > 0.0
+        assert each.high_pct - each.low_pct < 0.1 * (apart.high_pct - apart.low_pct)
+    assert 368 <= held <= 392
+    assert seen > 390
+
+
 def test_the_interval_of_a_comparison_is_of_the_steps_that_it_compares() -> None:
     before, after = (
         untraced_profile(records_of([step_rows(0, walls)])) for walls in ([100.0, 102.0] * 30, [110.0, 108.0] * 30)
