@@ -10,6 +10,7 @@ from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from tools.analyzers.registry import check_of
 from tools.analyzers.steps.output_warnings import lost_from, not_finite
 from tools.analyzers.steps.step_time import unprofiled, untouched
+from tools.analyzers.support.figures import measured
 from tools.findings import Check, Fact, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.lead import EVERY_STEP, in_terms_of_run
@@ -59,6 +60,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
     if not profile.measured:
         return [
             *_of_output(profile),
+            *_stated_mfu(profile),
             *_of_samples(profile),
             *_without_steps(profile),
             *_of_tables(profile),
@@ -88,6 +90,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *_cut(profile),
         *_partial(profile),
         *unprofiled(profile),
+        *_stated_mfu(profile),
         *inside,
     ]
     if trains(profile):
@@ -147,6 +150,25 @@ def _in_turns(profile: Profile) -> list[Sentence]:
         f"rank {rank}, takes {{0}}."
     )
     return [Sentence(text, (own,))]
+
+
+STATED_MFU = "The lines state an MFU of {0}, by the program's own figure of the device's peak."
+IMPOSSIBLE_MFU = (
+    "The lines state an MFU of {0}, more than a device can reach: the program takes the device's peak for too low, or "
+    "counts too many operations."
+)
+WHOLE_PCT = 100.0
+
+
+def _stated_mfu(profile: Profile) -> list[Sentence]:
+    """The MFU that step lines state; of a trace it is computed."""
+    log = profile.run.job_log
+    if profile.traced or log is None or log.steps["mfu_pct"].isna().all():
+        return []
+    stated = measured(profile, "stated_mfu_pct")
+    if stated is None:
+        return []
+    return [Sentence(STATED_MFU if stated.value <= WHOLE_PCT else IMPOSSIBLE_MFU, (stated,))]
 
 
 def _untrained(profile: Profile) -> Sentence:

@@ -85,3 +85,28 @@ def test_a_wait_for_data_that_the_lines_state_is_part_of_the_lead(tmp_path: Path
     (lead,) = found.leads
     assert "waiting for data by the lines; what the rest consists of is not recorded" in lead.claim
     assert not any("slow_data" in each.cause for each in lead.candidates)
+
+
+def test_the_mfu_that_the_lines_state_is_said_as_the_program_s_own(tmp_path: Path) -> None:
+    """Forty steps of 100 ms at 30 % and of 300 ms at 10 % by turns: 4 s at 30 % and 12 s at 10 % are 15 %."""
+    turns = ((100.0, 30.0), (300.0, 10.0))
+    lines = [(step, *turns[step % 2]) for step in range(80)]
+    (tmp_path / "job.out").write_text(
+        "".join(f"iter {step}: loss 4.1, time {ms:.2f}ms, mfu {mfu:.2f}%\n" for step, ms, mfu in lines)
+    )
+    found = diagnose(Request((tmp_path,)), lambda event: None)
+    said = next(each for each in found.answer if "MFU" in each)
+    assert "The lines state an MFU of 15.0 %" in said
+    assert "by the program's own figure of the device's peak" in said
+    (tmp_path / "job.out").write_text(
+        "".join(f"iter {step}: loss 4.1, time {ms:.2f}ms, mfu {10 * mfu:.2f}%\n" for step, ms, mfu in lines)
+    )
+    assert "150 % [E" in " ".join(_answer(tmp_path))
+    assert "more than a device can reach" in " ".join(_answer(tmp_path))
+
+
+def test_an_mfu_that_the_program_does_not_know_is_not_said(tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text(
+        "".join(f"iter {step}: loss 4.1, time {100 + step % 3}.00ms, mfu -100.00%\n" for step in range(40))
+    )
+    assert "MFU" not in " ".join(_answer(tmp_path))

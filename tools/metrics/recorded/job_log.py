@@ -213,6 +213,20 @@ def stated_tflops(profile: Profile) -> Measurement:
     return of_lines(log, value, own, "FLOP/s of step lines", tuple(map(int, own["step"])))
 
 
+@metric("%", "MFU as the job states it", "Which MFU does the job's output state?")
+def stated_mfu_pct(profile: Profile) -> Measurement:
+    """Mean of what the lines of the usual steps state, each weighted with the time it stands for; of all lines where
+    these are no series. It is relative to the peak that the program takes the device to have."""
+    log, series = job_log(profile), profile.series
+    own = log.steps if series is None or "mfu_pct" not in series.usual else series.usual
+    own = own[(own["mfu_pct"].notna() & own["wall_ms"].notna()).to_numpy()]
+    if own.empty:
+        raise UsageError("the job's output does not state an MFU")
+    weight = own["wall_ms"] * own["span"]
+    value = float((own["mfu_pct"] * weight).sum() / weight.sum())
+    return of_lines(log, value, own, "MFU of step lines", tuple(map(int, own["step"])))
+
+
 def _skipped_so_far(log: JobLog) -> pd.DataFrame:
     """The last line that states how many steps were skipped since the job began; none where no line does."""
     return log.steps[(log.steps["skipped_so_far"].notna() & (log.steps["step"] > 0)).to_numpy()].tail(1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STEP_COLUMNS = {
     **dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"),
-    **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops"), "float64"),
+    **dict.fromkeys(("wall_ms", "samples", "loss_scale", "skipped", "tokens_per_s", "tflops", "mfu_pct"), "float64"),
     **dict.fromkeys(("written_ns", "data_wait_ms", "skipped_so_far"), "float64"),
 }
 RATE_COLUMNS = {**dict.fromkeys(("rank", "step", "span", "line", "file"), "int64"), "per_s": "float64"}

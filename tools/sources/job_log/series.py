@@ -39,6 +39,7 @@ FIGURES = (
     "skipped",
     "tokens_per_s",
     "tflops",
+    "mfu_pct",
     "samples_per_s",
     "data_wait_ms",
     "skipped_so_far",
@@ -98,7 +99,7 @@ class StepRows:
             self.dropped += 1
             return
         own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
-        rates = (line.tokens_per_s, line.tflops, line.samples_per_s)
+        rates = (line.tokens_per_s, line.tflops, line.mfu_pct, line.samples_per_s)
         figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms, line.skipped_so_far)
         for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
             column.append(MISSING if value is None else value)

@@ -35,6 +35,7 @@ class StepLine:
     samples_per_s: float | None = None
     tokens_per_s: float | None = None
     tflops: float | None = None
+    mfu_pct: float | None = None
     loss_scale: float | None = None
     skipped: float | None = None
     skipped_so_far: float | None = None  # since the job began, of which differences are the skipped ones

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tools.sources.job_log.grammars import framework_lines, generic_lines, library_lines, meter_lines, speed_lines
+from tools.sources.job_log.grammars.stated_mfu import with_mfu
 from tools.sources.job_log.grammars.step_figures import StepLine
 
 LONGEST = 2048  # characters of a step line; longer ones are other text, but for a grammar that names all its metrics
@@ -54,5 +55,5 @@ def step_line(text: str) -> StepLine | None:
     for mark, grammar in BY_MARK:
         if mark in text:
             found = grammar(text)
-            return None if found is not None and not found.step < 1 << 53 else found
+            return None if found is None or not found.step < 1 << 53 else with_mfu(found, text)
     return None
