@@ -70,7 +70,12 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         ]
     marked, verdict = steps_marked(profile.run), ranking.steps_verdict or ranking.verdict
     if not profile.traced:
-        inside = [*_even(profile), *_drifting(profile), *_of_tables(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
+        inside = [
+            *_even(profile),
+            *_drifting(profile, ranking),
+            *_of_tables(profile),
+            Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}."),
+        ]
     else:
         inside = [
             *(_in_turns(profile) if verdict == "problem" else ()),
@@ -128,10 +133,16 @@ def _even(profile: Profile) -> tuple[Sentence, ...]:
     return check.support if check is not None and check.status == "clean" else ()
 
 
-def _drifting(profile: Profile) -> tuple[Sentence, ...]:
-    """That the recorded steps become longer or shorter, from which level to which."""
-    check = check_of(profile, "step_time.trend")
-    return check.support if check is not None and check.status == "found" else ()
+def _drifting(profile: Profile, ranking: Ranking) -> tuple[Sentence, ...]:
+    """That the recorded steps become longer or shorter, from which level to which, or since when; but for what a lead
+    tells."""
+    if any(lead.place.part == "step" and lead.place.steps != EVERY_STEP for lead in ranking.leads):
+        return ()
+    for name in ("trend", "change_point"):
+        check = check_of(profile, f"step_time.{name}")
+        if check is not None and check.status == "found":
+            return check.support
+    return ()
 
 
 IN_TURNS = 1.02  # of the longest mean step of a rank: less is the jitter of step marks

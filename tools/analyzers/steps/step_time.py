@@ -285,12 +285,30 @@ def change_point(profile: Profile) -> Check:
         return symptom(levels_claim(profile))
     shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
     if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
-        return symptom(say(f"From step {change.step} on, the {asked.word}step time differs by {{0}}.", shift))
+        where = _since(steps, change.step)
+        if asked.series is None:
+            return symptom(say(f"{where} the {asked.word}step time differs by {{0}}.", shift))
+        levels = [measure(profile, "series_level_ms", side=side) for side in ("after", "before")]
+        return symptom(
+            say(f"{where} {asked.word}steps take {{0}} instead of {{1}}, a change of {{2}}.", *levels, shift)
+        )
     if change.p > PETTITT_P:
         return clean(say("The largest change of level is {0}, which is within noise.", shift))
     if abs(change.shift_pct) < profile.thresholds["fluctuation_pct"]:
         return clean(say("The largest change of level is {0}, which is small.", shift))
     return clean(say(f"The {asked.word}step time changes by {{0}}, but not at one step.", shift))
+
+
+WIDE = 1.5  # times the usual distance of two recorded steps: further apart, steps between them are missing
+
+
+def _since(steps: StepSeries, first: int) -> str:
+    """Since when the steps from ``first`` on are at their level, as far as recorded steps tell."""
+    between = np.diff(steps.numbers)
+    before = int(steps.numbers[steps.numbers < first].max())
+    if first - before <= WIDE * float(np.median(between)):
+        return f"From step {first} on"
+    return f"From some step between {before} and {first} on"
 
 
 def levels_claim(profile: Profile) -> Sentence:
