@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CONTINUOUS = ("ns", "us", "ms", "s", "KiB", "MiB", "GiB")
 MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+LONG_MS = 1e4  # from here on in seconds: more digits of ms than three mean nothing
 CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
 CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x|/\w+| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
@@ -21,13 +22,18 @@ BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(
 
 
 def written(value: float, unit: str) -> str:
-    """A figure with its unit, rounded to three significant digits and at most two decimals; counts are whole."""
+    """A figure with its unit, rounded to three significant digits and at most two decimals; counts are whole.
+
+    Times from ``LONG_MS`` on are in seconds.
+    """
     match unit:
         case "B" | "B/s" | "FLOP" | "FLOP/s":
             for size, prefix in MAGNITUDES:
                 if abs(value) >= size:
                     return f"{_rounded(value / size)} {prefix}{unit}"
             return f"{_rounded(value)} {unit}"
+        case "ms" if abs(value) >= LONG_MS:
+            return f"{_rounded(value / 1e3)} s"
         case "%":
             return f"{_rounded(value)} %"
         case "x":

@@ -14,7 +14,7 @@ def test_a_hang_is_the_first_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "job.out").write_text(WATCHDOG)
     found = diagnose(Request((tmp_path,)), lambda event: None)
     assert found.verdict == "inconclusive"
-    assert found.headline == "Rank 7 waited 600013 ms [E1] for `ALLTOALL` (sequence number `4486`), which timed out."
+    assert found.headline == "Rank 7 waited 600 s [E1] for `ALLTOALL` (sequence number `4486`), which timed out."
     assert found.evidence[0].source.path.endswith("job.out")
     assert found.evidence[0].source.selector == "collective timeout, line 1"
 
