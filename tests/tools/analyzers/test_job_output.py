@@ -467,6 +467,23 @@ def test_a_report_of_exhausted_memory_is_read_also_alone(tmp_path: Path) -> None
     assert found[1:] == [("asked", 2.0), ("free", 1.2), ("total", 79.15), ("others", 38.1), ("unused", 8.9)]
 
 
+OWN_PROCESS = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacty of 23.50 GiB"
+    " of which 100.00 MiB is free. Process {processes} memory in use. Of the allocated memory 21.00 GiB is allocated by"
+    " PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+@pytest.mark.parametrize("processes", ["77 has 23.40 GiB", "77 has 22.90 GiB memory in use. Process 9 has 0.50 GiB"])
+def test_a_process_that_cannot_fit_next_to_the_job_is_the_job_itself(tmp_path: Path, processes: str) -> None:
+    """23.4 and the 22 that PyTorch reserved are 45.4 GiB of a device of 23.5; 21 of 22 GiB are allocated."""
+    check = answer(profile_of(tmp_path, OWN_PROCESS.format(processes=processes)), "step_time.output")
+    said = {each.template: [fact.value for fact in each.facts] for each in check.support}
+    assert not any("Other processes" in text for text in said)
+    assert next(facts for text, facts in said.items() if "the job's own" in text) == pytest.approx([23.4, 21.0])
+    assert next(facts for text, facts in said.items() if "not fragmented" in text) == pytest.approx([100 * 21 / 22])
+
+
 def test_a_warning_of_the_loader_leads_to_data_and_idle_devices_not_to_computation(tmp_path: Path) -> None:
     warning = (
         "UserWarning: This DataLoader will create 16 worker processes in total. Our suggested max number of worker in "

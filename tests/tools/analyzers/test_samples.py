@@ -237,6 +237,22 @@ def test_a_device_without_kernels_at_little_power_is_idle_in_the_state_it_prints
     assert "idle device" not in warm.template
 
 
+def test_little_power_in_a_state_of_work_is_not_that_of_an_idle_device(tmp_path: Path) -> None:
+    """71234 of 81920 MiB are 87 %; without kernels at 60 of 400 W in P2."""
+    said = answer(profile_of(tmp_path, of_power(60.0, 0, "P2")), "computation.device_use").support
+    assert not any("idle device" in each.template for each in said)
+    assert any("performance state P2" in each.template for each in said)
+    held = next(each for each in said if each.template.startswith("Memory is held meanwhile"))
+    assert [fact.value for fact in held.facts] == pytest.approx([100 * 71234 / 81920] * 2)
+
+
+def test_of_devices_with_and_without_kernels_each_is_told_apart(tmp_path: Path) -> None:
+    said = [each.template for each in answer(profile_of(tmp_path, outputs.TABLE), "computation.device_use").support]
+    assert any(text.startswith("On device 1 no kernel ran in what this sampled. Of the others") for text in said)
+    assert not any(text.startswith("By this figure some kernel ran") for text in said)
+    assert not any("Memory is held" in text for text in said)  # 3 MiB are none
+
+
 def test_a_table_shows_memory_and_who_holds_it(tmp_path: Path) -> None:
     second = "|    0   N/A  N/A     99999      C   python                           9000MiB |\n"
     check = answer(profile_of(tmp_path, outputs.TABLE + second), "memory.device_samples")

@@ -12,6 +12,10 @@ from tools.views.profile import Profile
 
 SHOWN = 4
 STATE = "device_performance_state"
+MEMORY_SHARE = "device_memory_used_pct"
+# NVIDIA's states run from P0 to P15, of which P8 and those after it are of a device without work; P0 to P2 are those
+# of 3D and CUDA programs, and of devices for data centres also without any.
+STATES_OF_REST = 5.0
 WAITING = (
     "less than most computation draws. A kernel that waits, as in a collective for another rank, holds the utilization"
     " at its highest; so do very small kernels."
@@ -27,10 +31,42 @@ def power_of_use(profile: Profile, devices: Mapping[str, DeviceReadings]) -> lis
         for name, each in devices.items()
         if each.has(POWER_SHARE) and each.table[BUSY].max() <= unused and each.table[POWER_SHARE].max() < limits
     }
+    at_rest = {name: each for name, each in idle.items() if _at_rest(each)}
+    others = {name: each for name, each in idle.items() if name not in at_rest}
     return [
         *_said(profile, waiting, WAITING),
-        *_said(profile, idle, f"as an idle device does{_state(idle)}."),
+        *_said(profile, at_rest, f"as an idle device does{_state(at_rest)}."),
+        *_said(profile, others, f"less than most computation draws{_state(others)}."),
     ]
+
+
+def memory_of_use(profile: Profile, devices: Mapping[str, DeviceReadings]) -> list[Sentence]:
+    """That memory is held of devices on which no kernel ran: the programs are there, and wait or are between steps."""
+    unused = {
+        name: share
+        for name, each in devices.items()
+        if each.table[BUSY].max() <= 0.0 and (share := _held(profile, name, each)) is not None
+    }
+    least = profile.thresholds["device_held_pct"]
+    if not any(share.value >= least for share in unused.values()):
+        return []
+    shown = list(unused.items())[:SHOWN]
+    listed = ", ".join(f"{{{at}}} of device {name}" for at, (name, _) in enumerate(shown))
+    more = f" and that of {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
+    text = f"Memory is held meanwhile, {listed}{more}: what holds it runs no kernel at that time."
+    return [say(text, *(share for _, share in shown))]
+
+
+def _held(profile: Profile, name: str, device: DeviceReadings) -> Fact | None:
+    """The share of its memory that is in use."""
+    if device.has(MEMORY_SHARE):
+        return _mean(profile, "device_counter_pct", MEMORY_SHARE, name)
+    return measured(profile, "device_memory_held_pct", device=name)
+
+
+def _at_rest(device: DeviceReadings) -> bool:
+    """Whether it prints no performance state of work, which a program that holds the device and waits keeps."""
+    return not device.has(STATE) or bool((device.table[STATE].dropna() >= STATES_OF_REST).all())
 
 
 def _said(profile: Profile, devices: Mapping[str, DeviceReadings], meaning: str) -> list[Sentence]:

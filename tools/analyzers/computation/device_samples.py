@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.analyzers.computation.device_power import power_of_use
+from tools.analyzers.computation.device_power import memory_of_use, power_of_use
 from tools.analyzers.computation.rank_speed import slow_device
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
@@ -52,6 +52,7 @@ NO_KERNEL = (
 )
 ONE_READING = "One reading says little: it shows one moment."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
+NO_EFFICIENCY_OF_OTHERS = "Of the others it shows that some kernel ran, and not how well kernels use the device."
 REASONS = {
     "throttle_thermal": ("thermal", "for heat"),
     "throttle_power_brake": ("power_cap", "by the power supply"),
@@ -369,12 +370,24 @@ def device_use(profile: Profile) -> Check | None:
     once = _once(devices)
     said = _range(least, most, means, once)
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
-    power = power_of_use(profile, devices)
-    note = [] if waits_only(devices) else [say(NO_EFFICIENCY if means[most].value > 0.0 else NO_KERNEL)]
+    power = [*power_of_use(profile, devices), *memory_of_use(profile, devices)]
+    note = [] if waits_only(devices) else [_meaning(means)]
     used = [*power, *(used or note), *([say(ONE_READING)] if once else [])]
     if means[least].value >= profile.thresholds["device_fully_busy_pct"] and not dry and not power:
         return clean(said, *used)
     return symptom(said, *dry[:3], *used)
+
+
+def _meaning(means: dict[str, Fact]) -> Sentence:
+    """What the utilization does not show, of devices on which kernels ran and of those without."""
+    without = [name for name, mean in means.items() if mean.value == 0.0]
+    if not without:
+        return say(NO_EFFICIENCY)
+    if len(without) == len(means):
+        return say(NO_KERNEL)
+    more = f" and {len(without) - SHOWN} more" if len(without) > SHOWN else ""
+    named = f"device{'s' if len(without) > 1 else ''} {', '.join(without[:SHOWN])}{more}"
+    return say(f"On {named} no kernel ran in what this sampled. {NO_EFFICIENCY_OF_OTHERS}")
 
 
 USES = {

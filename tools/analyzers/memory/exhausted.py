@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from tools.analyzers.support.answers import say
 from tools.analyzers.support.figures import measured
-from tools.findings import Finding, Sentence
+from tools.findings import Fact, Finding, Sentence
 from tools.views.profile import Profile
 
-REPORTED = (
-    (("asked", "free", "total"), "{0} were asked for; {1} of the device's {2} were free."),
-    (("others",), "Other processes hold {0} of that device: where they are not of this job, they take it away."),
-    (("unused",), "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."),
+ASKED = "{0} were asked for; {1} of the device's {2} were free."
+UNUSED = "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."
+OTHERS = "Other processes hold {0} of that device: where they are not of this job, they take it away."
+# In a container PyTorch does not know its own process by the number that the driver gives it, and lists it.
+OWN_PROCESS = (
+    "The {0} that a process is said to hold include the job's own, of which {1} are allocated by PyTorch: both together"
+    " would be more than the device has."
 )
 IN_USE = (
     "{0} of what PyTorch reserved is allocated: the memory is in use, not fragmented. Less has to be held at once: a"
@@ -59,13 +62,36 @@ def _summary(profile: Profile) -> list[Sentence]:
 
 
 def _report(profile: Profile) -> list[Sentence]:
-    said = []
-    for names, text in REPORTED:
-        facts = [measured(profile, "exhausted_memory_gib", what=name) for name in names]
-        known = [each for each in facts if each is not None and each.value > 0.0]
-        if len(known) == len(names):
-            said.append(say(text, *known))
-    return said
+    asked = _amounts(profile, "asked", "free", "total")
+    unused = _amounts(profile, "unused")
+    return [
+        *([say(ASKED, *asked)] if asked else []),
+        *_others(profile),
+        *([say(UNUSED, *unused)] if unused else []),
+    ]
+
+
+def _amounts(profile: Profile, *names: str) -> list[Fact]:
+    """These amounts; none where one of them is not stated or is zero."""
+    facts = [_amount(profile, name) for name in names]
+    known = [each for each in facts if each is not None and each.value > 0.0]
+    return known if len(known) == len(names) else []
+
+
+def _others(profile: Profile) -> list[Sentence]:
+    """Memory of processes that are named, which are others only where the device has room for them next to the job."""
+    named = _amount(profile, "others")
+    if named is None or named.value <= 0.0:
+        return []
+    total, allocated, unused = (_amount(profile, each) for each in ("total", "allocated", "unused"))
+    if total is None or allocated is None:
+        return [say(OTHERS, named)]
+    held = allocated.value + (0.0 if unused is None else unused.value)
+    return [say(OTHERS, named) if named.value + held <= total.value else say(OWN_PROCESS, named, allocated)]
+
+
+def _amount(profile: Profile, what: str) -> Fact | None:
+    return measured(profile, "exhausted_memory_gib", what=what)
 
 
 def _in_use(profile: Profile) -> list[Sentence]:

@@ -148,6 +148,15 @@ def readings_span_s(profile: Profile, device: str) -> Measurement:
     return _of_rows(counters(profile), float(times.max() - times.min()) / 1e9, rows, "times")
 
 
+@metric("%", "share of the memory of device {device} in use", "How much of a device's memory is in use?")
+def device_memory_held_pct(profile: Profile, device: str) -> Measurement:
+    """The most memory in use of the whole memory, over its readings."""
+    own = readings(profile, device)
+    (used, rows), (whole, _) = (_values(own, f"device_memory_{each}_bytes", 0) for each in ("used", "total"))
+    share = 100.0 * float(used.max()) / max(float(whole.max()), 1.0)
+    return _of_rows(counters(profile), share, rows, "device_memory_used_bytes")
+
+
 @metric("processes", "processes on device {device}", "How many processes use a device?")
 def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> Measurement:
     """The most processes in one reading; with ``least_gib`` those that hold at least so much of its memory."""

@@ -151,7 +151,8 @@ BYTES = {"bytes": 1.0, **{f"{unit}{of}": 1024.0**at for at, unit in enumerate("K
 # What PyTorch says of the memory of the device when it is exhausted; others: each process that is not this one.
 MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("asked", re.compile(f"Tried to allocate {_AMOUNT}")),
-    ("total", re.compile(f"total capacity of {_AMOUNT}|{_AMOUNT} total capacity")),
+    # PyTorch 2.1 prints "capacty".
+    ("total", re.compile(f"total capaci?ty of {_AMOUNT}|{_AMOUNT} total capacity")),
     ("free", re.compile(f"{_AMOUNT} (?:is )?free")),
     ("others", re.compile(rf"Process \d{{1,12}} has {_AMOUNT} memory in use")),
     ("own", re.compile(f"this process has {_AMOUNT} memory in use")),
@@ -312,4 +313,7 @@ def _memory(text: str, line: int, file: int) -> dict[str, Cited]:
     if "reserved" in found and "allocated" in found:  # as PyTorch before 2.0 states it
         left = float(found["reserved"].value) - float(found["allocated"].value)
         found.setdefault("unused", Cited(str(left), line, file))
+    elif "unused" in found and "allocated" in found:
+        both = float(found["unused"].value) + float(found["allocated"].value)
+        found["reserved"] = Cited(str(both), line, file)
     return found
