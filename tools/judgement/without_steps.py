@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.run.recorded.job_log import JobLog
 from tools.views.counters import counter_view, waits_only, without_kernels
 from tools.views.profile import Profile
@@ -17,6 +19,8 @@ HOST_STACK = (
 )
 DATA_TIMES = "the job's output with the time of each step and what of it waits for data"
 LINKS = "the same test with `NCCL_DEBUG=INFO`, which names the network and the path that NCCL chose"
+LINES_LEFT_OUT = "all that this test prints: its command sets `NCCL_DEBUG`, and the lines name the path that NCCL chose"
+LEVELS = re.compile(r"(?:INFO|TRACE)\Z", re.I)  # of NCCL_DEBUG that print it
 MEMORY = "`torch.cuda.memory._dump_snapshot()` shortly before it fails, which names what holds the memory"
 LOADER_STACKS = "`py-spy dump --pid PID --subprocesses` on every rank if the job hangs; if it is slow, %s"
 
@@ -65,9 +69,17 @@ def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:
     if not log.actions.empty:
         return "a table of a whole recording does not show single steps", capture_of(profile)
     if not log.comm_tests.empty:
-        return "a bandwidth test does not show what a step of a training loses", LINKS
+        return "a bandwidth test does not show what a step of a training loses", _of_test(profile, log)
     if not log.timers.empty:
         return "no trace was read, and timers do not show what their parts consist of", capture_of(profile)
     source = stated_by(profile.run)
     verb = "hold" if source.endswith("events") else "holds"
     return f"no trace was read, and {source} {verb} no series of steps", STEP_LINES
+
+
+def _of_test(profile: Profile, log: JobLog) -> str:
+    """Of nccl-tests: NCCL's own lines where they are missing, else the training itself."""
+    if log.nccl.connected or log.nccl.network:
+        return f"of the training itself {capture_of(profile)}"
+    level = log.nccl.settings.get("NCCL_DEBUG")
+    return LINES_LEFT_OUT if level is not None and LEVELS.match(level.value) else LINKS

@@ -158,6 +158,23 @@ def test_a_table_of_nccl_tests_gives_its_bandwidth(tmp_path: Path) -> None:
     assert [fact.value for fact in check.support[-1].facts] == [116.79, 132.13]
 
 
+INFO_LINE = "node1:1:2 [0] NCCL INFO Using network IB\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "asks"),
+    [
+        ("", "the same test with `NCCL_DEBUG=INFO`"),
+        ("$ mpirun -x NCCL_DEBUG=INFO -np 2 ./x\n", "all that this test prints"),
+    ],
+)
+def test_lines_of_nccl_are_asked_for_where_they_are_missing(tmp_path: Path, before: str, asks: str) -> None:
+    rows = [line for line in TEST.splitlines() if line.startswith("#") or "NCCL" not in line]
+    needs = ranking(profile_of(tmp_path, before + "\n".join(rows) + "\n")).needs
+    assert needs.startswith(asks)
+    assert "NCCL" not in ranking(profile_of(tmp_path, INFO_LINE + TEST)).needs
+
+
 def test_rows_of_small_messages_show_latency_and_no_bandwidth(tmp_path: Path) -> None:
     head = "# Collective test starting: all_reduce_perf\n#  size  count  type  redop  root  time  algbw  busbw #wrong"
     row = "  1024  256  float  sum  -1  31.50  0.03  0.06  0  30.10  0.03  0.06  0\n"

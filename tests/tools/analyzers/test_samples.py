@@ -273,6 +273,20 @@ def test_steal_and_disks_are_hypotheses_without_a_known_cost(tmp_path: Path) -> 
     assert stall.claim.facts[0].value == 35.0
 
 
+DISKS = """\
+Device:            r/s     w/s    rMB/s    wMB/s avgqu-sz   await r_await w_await  svctm  %util
+sda               1.00    0.00     0.08     0.00     0.00    0.40    0.40    0.00   0.31   0.20
+sdb            1800.00  200.00   900.50     0.20   130.61   31.00   34.00    4.00   0.46 100.00
+sdc            1000.00    0.00   500.00     0.00    53.07   20.00   20.00    0.00   0.47  98.00
+"""
+
+
+def test_every_disk_without_time_to_spare_is_named_with_its_requests_and_reads(tmp_path: Path) -> None:
+    said = answer(profile_of(tmp_path, DISKS), "io.machine_samples").support[0]
+    assert said.names == ("sdb", "sdc")
+    assert [fact.value for fact in said.facts] == pytest.approx([100.0, 31.0, 900.5, 98.0, 20.0, 500.0])
+
+
 def test_the_wait_of_a_python_process_for_a_processor(tmp_path: Path) -> None:
     (finding,) = answer(profile_of(tmp_path, outputs.PIDSTAT), "cpu.machine_samples").findings
     assert finding.claim.facts[0].value == 87.23

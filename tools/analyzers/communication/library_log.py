@@ -55,7 +55,7 @@ FORCED = (
 def library_log(profile: Profile) -> Check | None:
     """Sockets between hosts, adapters without GPUDirect, settings that take a choice from NCCL."""
     log = profile.run.job_log
-    if log is None or not (log.nccl.lines or len(log.comm_tests)):
+    if log is None or not (log.nccl.lines or log.nccl.settings or len(log.comm_tests)):
         return None
     findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
     support = _path(profile, log)

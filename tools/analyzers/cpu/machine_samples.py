@@ -136,7 +136,7 @@ def disks(profile: Profile) -> Check | Finding | None:
         if stalled is not None
         else []
     )
-    said += [_at_work(*busy)] if busy is not None else []
+    said += [_at_work(profile, view)] if busy is not None else []
     said += [say(SINCE_START)] if _one_table(view) else []
     limits = profile.thresholds
     waits = iowait is not None and iowait.value >= limits["disk_wait_pct"]
@@ -144,13 +144,30 @@ def disks(profile: Profile) -> Check | Finding | None:
     return symptom(*said) if waits or full else clean(*said)
 
 
+SHOWN_DISKS = 4
+OF_DISK = (("a request", "ms", "disk_wait_ms"), ("of reads", "mib_per_s", "disk_read_bytes_per_s"))
 SINCE_START = "This is one table; if it is the first that iostat printed, it is a mean since the machine was started."
 
 
-def _at_work(busy: Fact, wait: Fact | None) -> Sentence:
-    if wait is None:
-        return say("The busiest disk has requests for {0} of the time.", busy)
-    return say("The busiest disk has requests for {0} of the time, and a request takes {1}.", busy, wait)
+def _at_work(profile: Profile, view: CounterView) -> Sentence:
+    """The disks that always have requests, or the one that most often has: how long a request takes, and the reads."""
+    share = view.machine("disk_busy_pct", None).groupby("part")["value"].median().sort_values(ascending=False)
+    full = share[share >= profile.thresholds["disk_busy_pct"]]
+    shown = [str(part) for part in (full.index if len(full) else share.index[:1])]
+    facts: list[Fact] = []
+    said = []
+    for place, part in enumerate(shown[:SHOWN_DISKS]):
+        own = [measure(profile, "machine_counter_pct", counter="disk_busy_pct", part=part)]
+        text = f"{{n{place}}} has requests for {{{len(facts)}}} of the time"
+        parts = []
+        for words, unit, counter in OF_DISK:
+            if (fact := measured(profile, f"machine_counter_{unit}", counter=counter, part=part)) is not None:
+                parts.append(f"{{{len(facts) + len(own)}}} {words}")
+                own.append(fact)
+        facts += own
+        said.append(f"{text} ({', '.join(parts)})" if parts else text)
+    more = f"; and {len(shown) - SHOWN_DISKS} more alike" if len(shown) > SHOWN_DISKS else ""
+    return say(f"Disk {'; '.join(said)}{more}.", *facts, names=tuple(shown[:SHOWN_DISKS]))
 
 
 def _one_table(view: CounterView) -> bool:

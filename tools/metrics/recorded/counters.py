@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from tools.views.counters import CounterView, DeviceReadings, counter_view
 from tools.views.profile import Profile
 
 IDLE_PCT = 10.0  # of the time some kernel ran: below it the device had next to nothing to do
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 FLAGS = tuple(name for name, each in COUNTERS.items() if each.kind == "flag")
 AMONG = ("device", "others")
 
@@ -187,6 +188,13 @@ def machine_counter_ms(profile: Profile, counter: str, statistic: str = "median"
 def machine_counter_per_s(profile: Profile, counter: str, statistic: str = "mean", part: str = "") -> Measurement:
     """The same of rates."""
     return _machine(profile, counter, ("/s",), statistic, part)
+
+
+@metric("MiB/s", "{statistic} {counter}", "How much does a machine read or write?")
+def machine_counter_mib_per_s(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
+    """The same of bytes per second, in the unit that iostat calls MB."""
+    found = _machine(profile, counter, ("bytes/s",), statistic, part)
+    return replace(found, value=found.value / MIB)
 
 
 def _machine(profile: Profile, counter: str, units: Sequence[str], statistic: str, part: str) -> Measurement:

@@ -266,7 +266,7 @@ def skipped_steps(profile: Profile) -> Measurement:
 
 @metric("connections", "NCCL connections over {transport}", "Over which transport does NCCL connect ranks?")
 def nccl_connections(profile: Profile, transport: str) -> Measurement:
-    """Connections that NCCL reports for a transport, all communicators together; both ends report one each."""
+    """Connections that NCCL reports for a transport, all communicators together; what both ends print counts once."""
     log = job_log(profile)
     rows = [
         {"communicator": each.key, "transport": kind, "connections": count, "line": each.transport_lines[kind]}

@@ -20,6 +20,7 @@ NEXT = " NCCL "
 WARNS = "NCCL WARN"
 NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F:.]*")
 LONGEST_WARNING = 160  # characters
+LONGEST_COMMAND = 4096  # characters
 LONGEST_MESSAGE = 1000  # characters; NCCL's own are shorter
 VERSION = re.compile(r"NCCL version (\S{1,60})")
 INIT = re.compile(
@@ -29,10 +30,20 @@ INIT = re.compile(
 TIMINGS = re.compile(r"Init timings.*?: rank (\d+) nranks (\d+) total (\d+(?:\.\d*)?)")
 CHANNELS = re.compile(r"(\d{1,5}) coll channels")
 VIA = re.compile(r" via (NET/[A-Za-z][\w ]*|P2P|SHM|COLLNET|NVLS|DIRECT)(\S*)")
+# "Channel 00/0 : 19[8a000] -> 20[1a000] [receive] via NET/IB/3": of a network both ranks print the connection.
+END = re.compile(r"(Channel \d{1,5}\S{0,8} : \S{1,40} -> \S{1,40}) \[(send|receive)\] \Z")
+MOST_ENDS = 1 << 20  # beyond these each line counts by itself
 NETWORK = re.compile(r"Using network (.{1,60})|Assigned NET plugin (\S{1,60}) to comm")
 INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
 GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
 SETTING = re.compile(r"(NCCL_\w{1,60}) set by environment to (.{0,200})")
+# A command that starts a program, behind a prompt or none: what it sets or passes on is in the environment of the job.
+COMMAND = re.compile(
+    r"\s{0,20}(?:\(\S{1,40}\) )?(?:\S{1,80}@\S{0,200}[$#%>]\s{0,3}|[$%>]\s{0,3}|\+ )?"
+    r"(?:[A-Z]\w{1,60}=\S{0,200}\s{1,9}){0,40}(?:sudo |exec |time )?(?:\S{0,200}/)?"
+    r"(?:mpirun|mpiexec|srun|torchrun|horovodrun|deepspeed|accelerate|python[\d.]{0,5}|env|export)\s"
+)
+SET_BY_COMMAND = re.compile(r"(?:\A|(?<=\s))(NCCL_[A-Z][A-Z0-9_]{1,60})=([^\s\\;]{1,200})")
 # Why NCCL went on with another network. A plug-in that is not there is no reason: its own network follows.
 FALLBACK = re.compile(
     r"NET/IB ?: No device found|Failed to open libibverbs\S{0,20}|Failed to initialize NET plugin (?!Socket)\S{1,60}"
@@ -49,8 +60,16 @@ class _Connections:
 
     channels: int | None = None
     channels_line: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # of transports of which one end alone prints a line
+    ends: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # lines that send, lines that receive
     lines: dict[str, int] = field(default_factory=dict)
+
+    def transports(self) -> dict[str, int]:
+        """Connections by transport; what both ends print counts once."""
+        found = dict(self.counts)
+        for (kind, _), both in self.ends.items():
+            found[kind] = found.get(kind, 0) + max(both)
+        return {kind: found[kind] for kind in self.lines}
 
 
 @dataclass
@@ -81,6 +100,7 @@ class NcclReader:
         self._last: dict[Process, str] = {}
         self._hosts: dict[str, None] = {}
         self._warnings: dict[str, RepeatedLine] = {}
+        self._ends = 0
 
     def take(self, number: int, text: str, at_s: float | None = None) -> str:
         """Read the messages in a line, and return what stands before them: another process's output may. ``at_s`` is
@@ -101,9 +121,17 @@ class NcclReader:
             self.lines += 1
             self._message(number, (host, head[2], head[4]), text[head.end() : end])
         if not found:
+            self._set_by_command(number, text)
             return text
         cut = len(head_host) if (head_host := self._host(found[0][1], found[0].start() == 0)) else 0
         return text[: found[0].start() + len(found[0][1]) - cut]
+
+    def _set_by_command(self, number: int, text: str) -> None:
+        command = text[:LONGEST_COMMAND]
+        if "NCCL_" in command and COMMAND.match(command):
+            for found in SET_BY_COMMAND.finditer(command):
+                if len(self.settings) < MOST_NAMES:
+                    self.settings.setdefault(found[1], Cited(found[2].strip("'\""), number, self.file))
 
     def _warned(self, number: int, message: str, at_s: float | None) -> None:
         text = message[:LONGEST_WARNING].strip()
@@ -160,8 +188,15 @@ class NcclReader:
     def _connected(self, number: int, process: Process, found: re.Match[str]) -> None:
         own, kind = self._own(process), found[1].strip()
         kind += "/GDRDMA" if "GDRDMA" in found[2] else ""
-        own.counts[kind] = own.counts.get(kind, 0) + 1
         own.lines.setdefault(kind, number)
+        end = END.search(found.string, 0, found.start() + 1)
+        if end is None or self._ends >= MOST_ENDS:
+            own.counts[kind] = own.counts.get(kind, 0) + 1
+            return
+        self._ends += 1
+        sends = end[2] == "send"
+        both = own.ends.get((kind, end[1]), (0, 0))
+        own.ends[kind, end[1]] = (both[0] + sends, both[1] + (not sends))
 
     def _initialised(self, number: int, process: Process, found: re.Match[str]) -> None:
         """Without commId communicators of one size cannot be told apart: pointers differ between processes."""
@@ -225,7 +260,7 @@ class NcclReader:
 
     def _unjoined(self) -> Communicator | None:
         """The connections of processes whose communicators the output does not name, as of one without ranks."""
-        left = [each for each in self._pending.values() if each.counts]
+        left = [each for each in self._pending.values() if each.lines]
         if not left:
             return None
         whole = _Joined(0, min(line for each in left for line in each.lines.values()))
@@ -246,7 +281,7 @@ class NcclReader:
             file=self.file,
             channels=own.channels,
             channels_line=own.channels_line,
-            transports=own.counts,
+            transports=own.transports(),
             transport_lines=own.lines,
             init_s=joined.init_s,
         )
@@ -262,7 +297,11 @@ def _add(whole: _Connections, own: _Connections) -> None:
     """Count the connections of one process with those of others; the first line of each transport stays."""
     for kind, count in own.counts.items():
         whole.counts[kind] = whole.counts.get(kind, 0) + count
-        whole.lines[kind] = min(whole.lines.get(kind, own.lines[kind]), own.lines[kind])
+    for key, (sent, received) in own.ends.items():
+        before = whole.ends.get(key, (0, 0))
+        whole.ends[key] = (before[0] + sent, before[1] + received)
+    for kind, line in own.lines.items():
+        whole.lines[kind] = min(whole.lines.get(kind, line), line)
 
 
 Read = Callable[[NcclReader, int, Process, re.Match[str]], None]

@@ -34,8 +34,6 @@ COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
         "rMB/s": ("disk_read_bytes_per_s", KIB * KIB),
         "wMB/s": ("disk_written_bytes_per_s", KIB * KIB),
         "await": ("disk_wait_ms", 1.0),
-        "r_await": ("disk_wait_ms", 1.0),
-        "w_await": ("disk_wait_ms", 1.0),
         "%util": ("disk_busy_pct", 1.0),
     },
     "PID": {
@@ -72,7 +70,7 @@ COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
     },
 }
 SUMMED = ("interface_errors_per_s", "interface_dropped_per_s", "swapped_bytes_per_s")  # of both directions
-LARGEST = ("disk_wait_ms",)
+WAITS, RATES = ("r_await", "w_await"), ("r/s", "w/s")  # of a read and a write
 # Linux 5.14.0-362.8.1.el9_3.x86_64 (alma9)       02/21/24        _x86_64_        (8 CPU)
 TITLE = re.compile(r"Linux \S+ \(([^)]{1,64})\)\s+(\S{6,12})\s+\S+\s+\(\d+ CPU\)")
 ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z")
@@ -209,13 +207,13 @@ class Sysstat:
             value = read[0] * scale
             if counter in SUMMED:
                 found[counter] = found.get(counter, 0.0) + value
-            elif counter in LARGEST:
-                found[counter] = max(found.get(counter, 0.0), value)
             else:
                 found[counter] = value
         if "cpu_idle_pct" in found:
             others = ("cpu_idle_pct", "cpu_iowait_pct", "cpu_steal_pct")
             found["cpu_busy_pct"] = max(100.0 - sum(found.get(each, 0.0) for each in others), 0.0)
+        if "disk_wait_ms" not in found and (wait_ms := _mean_wait(row)) is not None:
+            found["disk_wait_ms"] = wait_ms
         yield from found.items()
 
     def close(self) -> None:
@@ -228,6 +226,16 @@ class Sysstat:
         ]
         if steps:
             self.readings.interval_s = float(median(steps))
+
+
+def _mean_wait(row: dict[str, str]) -> float | None:
+    """The time of a request where only those of a read and of a write are printed, as iostat does since version 12: by
+    how many there are of each; where that is not printed the longer one."""
+    waits = [read[0] for name in WAITS if (read := number(row.get(name, ""))) is not None]
+    rates = [read[0] for name in RATES if (read := number(row.get(name, ""))) is not None]
+    if len(waits) < len(WAITS) or len(rates) < len(RATES):
+        return max(waits, default=None)
+    return sum(wait * rate for wait, rate in zip(waits, rates, strict=True)) / sum(rates) if sum(rates) else 0.0
 
 
 def _table(columns: tuple[str, ...]) -> str | None:

@@ -43,6 +43,32 @@ def test_a_communicator_is_joined_by_its_id_and_owns_its_connections(tmp_path: P
     assert joined.transport_lines == {"NET/Socket": 14, "NET/IB/GDRDMA": 15, "P2P": 16}
 
 
+def test_a_connection_that_both_ends_print_counts_once_and_each_channel_by_itself(tmp_path: Path) -> None:
+    """Channels 00 and 01 from 0 to 1, of which the receiving end of 01 alone is in the log, and back on channel 00."""
+    info = "node{0}:{0}00:111 [0] NCCL INFO Channel {1}/0 : {2}[0] -> {3}[0] [{4}] via NET/IB/0\n"
+    lines = [(1, "00", 0, 1, "send"), (2, "00", 0, 1, "receive"), (2, "01", 0, 1, "receive"), (2, "00", 1, 0, "send")]
+    text = NCCL + "".join(info.format(*each) for each in lines)
+    (joined,) = read(tmp_path, text).nccl.communicators
+    assert joined.transports == {"NET/Socket": 1, "NET/IB/GDRDMA": 1, "P2P": 1, "NET/IB": 3}
+
+
+@pytest.mark.parametrize(
+    ("command", "settings"),
+    [
+        (
+            "(base) me@node:~/tests$ mpirun -x NCCL_IB_DISABLE=1 -x  NCCL_ALGO=Ring -np 2 ./all_reduce_perf",
+            ["1", "Ring"],
+        ),
+        ("NCCL_IB_DISABLE=1 NCCL_ALGO='Tree' torchrun --nproc_per_node 8 train.py", ["1", "Tree"]),
+        ("I tried to export NCCL_IB_DISABLE=1, which changed nothing", [None, None]),
+        ("# export NCCL_IB_DISABLE=1", [None, None]),
+    ],
+)
+def test_a_command_sets_variables_and_words_on_them_do_not(tmp_path: Path, command: str, settings: list[str]) -> None:
+    found = read(tmp_path, f"{command}\n{TEST}").nccl.settings
+    assert [found[name].value if name in found else None for name in ("NCCL_IB_DISABLE", "NCCL_ALGO")] == settings
+
+
 TEST = """\
 # Collective test starting: all_reduce_perf
 node1:1:2 [0] NCCL INFO Using network IB

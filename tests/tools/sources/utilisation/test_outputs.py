@@ -190,7 +190,7 @@ def test_means_since_the_machine_was_started_are_left_out(tmp_path: Path) -> Non
     records = read(tmp_path, outputs.IOSTAT)
     assert values(records, "cpu_iowait_pct") == [40.0]
     assert values(records, "disk_busy_pct", part="nvme0n1") == [99.5]
-    assert values(records, "disk_wait_ms", part="nvme0n1") == [25.5]
+    assert values(records, "disk_wait_ms", part="nvme0n1") == pytest.approx([(900 * 25.5 + 0.5) / 901])
     once = outputs.PIDSTAT.replace("03:48:10 PM   UID", "03:48:11 PM   UID")
     assert values(read(tmp_path, once), "process_wait_pct", part="491 systemd journal") == []
 
