@@ -7,12 +7,16 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact
-from tools.metrics.recorded.job_tables import COMMUNICATION, ON_DEVICE, operators, step_timers
+from tools.metrics.recorded.job_tables import COMMUNICATION, MICRO_STEP, ON_DEVICE, operators, step_timers
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
 SHOWN = 4
 DATA_TIMERS = ("batch-generator", "batch generator", "data", "dataloader", "data_loading", "data-loading")
+MICRO = (
+    "By DeepSpeed's timers forward, backward and step of a micro-step take {{0}} together on average: {}. How many "
+    "micro-steps a step has is not stated."
+)
 NESTED = "Timers may contain one another."
 OPTIMIZER = " What DeepSpeed calls step is that of the optimizer, with its offloaded part."
 
@@ -53,6 +57,11 @@ def _printed(profile: Profile) -> Check | None:
     log = profile.run.job_log
     if log is None or profile.series is not None:
         return None
+    if (micro := measured(profile, "micro_step_ms")) is not None:
+        names = sorted(MICRO_STEP, key=lambda name: -measure(profile, "micro_step_ms", name=name).value)
+        facts = (measure(profile, "micro_step_ms", name=name) for name in names)
+        places = ", ".join(f"{{{at}}} in {{n{at - 1}}}" for at in range(1, len(names) + 1))
+        return clean(say(MICRO.format(places), micro, *facts, names=tuple(names)))
     known = [(measured(profile, "printed_timer_pct", name=name), name) for name in sorted(set(log.timers["name"]))]
     shares = [(fact, name) for fact, name in known if fact is not None]
     largest = sorted(shares, key=lambda each: -each[0].value)[:SHOWN]

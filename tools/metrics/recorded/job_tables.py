@@ -15,6 +15,7 @@ from tools.views.profile import Profile
 TIMED = 0.5  # of the usual steps: timers of fewer are of saves, evaluations or the start
 # DeepSpeed prints these for each micro-batch; how many a step has is not in the line.
 PER_MICRO_BATCH = re.compile(r"_microstep\Z")
+MICRO_STEP = tuple(f"{name}_microstep" for name in ("forward", "backward", "step"))
 HOST, DEVICE = "self_cpu_time_total", "self_device_time_total"
 OPERATORS, COMMUNICATION = "torch.profiler", "DeepSpeed comms"
 ON_DEVICE = "torch.profiler, device"  # a table whose rows have a column of the device's own times
@@ -62,6 +63,25 @@ def printed_timer_pct(profile: Profile, name: str) -> Measurement:
     return of_lines(
         log, 100.0 * float(rows["max_ms"].mean()) / float(rows["wall_ms"].mean()), rows, "lines of the timer"
     )
+
+
+def micro_steps(log: JobLog) -> pd.DataFrame:
+    """Timers of forward, backward and step of DeepSpeed's micro-steps, where the output holds no step; UsageError where
+    it has none, or a step of its own."""
+    rows = log.timers[log.timers["name"].isin(MICRO_STEP)]
+    if rows.empty or not log.steps.empty:
+        raise UsageError("the job's output holds no timers of micro-steps alone")
+    return rows
+
+
+@metric("ms", "micro-step by DeepSpeed's timers", "How long is a micro-step by DeepSpeed's timers?")
+def micro_step_ms(profile: Profile, name: str = "") -> Measurement:
+    """Mean over the lines of forward, backward and step of a micro-step together, or of one of them."""
+    log = job_log(profile)
+    rows = micro_steps(log)
+    lines = rows.groupby(["rank", "line", "file"]).ngroups
+    own = rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))] if name else rows
+    return of_lines(log, float(own["max_ms"].sum()) / lines, own, "timers of micro-steps")
 
 
 @metric("%", "spread over ranks of the job's timer {name}, of the step", "How far do ranks differ by the job's timers?")

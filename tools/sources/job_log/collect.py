@@ -57,10 +57,12 @@ class StreamRows:
     bars: Bars = field(default_factory=Bars)
     timers: TimerRows = field(default_factory=TimerRows)
     step: int = -1  # of the last step line
+    micro_steps: int = 0  # whose timers come before any step line
 
 
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
 ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
+MICRO_PHASES = tuple(f"{name}_microstep" for name in PHASES)
 TRAINER_RECORD = ("{'loss': ", '{"loss": ')  # of HF Trainer, which names no step in it
 REPORTS = ("Xid", "EI00", "EJ00")
 
@@ -165,6 +167,10 @@ class Collector:
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
         stream, phases = self._stream(line), [timer.max_ms for timer in timers if timer.name in PHASES]
+        if stream.step <= 0 and {timer.name for timer in timers} >= set(MICRO_PHASES):
+            stream.micro_steps += 1
+            stream.timers.add(stream.micro_steps, timers)
+            return
         stream.bars.trained |= len(phases) == len(PHASES)
         if not self._numbered and len(phases) == len(PHASES):
             self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None, of="sum"), "")

@@ -171,7 +171,7 @@ def _ambiguous(streams: Mapping[Stream, StreamRows]) -> list[str]:
 
 
 def _holds(log: JobLog) -> bool:
-    tables = (log.steps, log.comm_tests, log.actions)
+    tables = (log.steps, log.timers, log.comm_tests, log.actions)
     return any(not table.empty for table in tables) or bool(
         log.nccl.lines
         or log.timeouts

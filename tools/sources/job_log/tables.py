@@ -83,7 +83,10 @@ TIMER_ONE = re.compile(rf"\s*([\w /-]+?) ?\.*: ({NUMBER})\s*\Z")
 TIMER_NAME = re.compile(r"\s*([\w /-]+?) ?\.*:\s*\Z")
 TIMER_RANK = re.compile(rf"\s*rank\s+(\d+)\s*: ({NUMBER})\s*\Z")
 FLAT_TIMERS = re.compile(r"time \(ms\) ?\|(.*)")
-SHORT = {"fwd": "forward", "bwd": "backward"}  # of newer versions of DeepSpeed
+SHORT = {  # of newer versions of DeepSpeed
+    **{"fwd": "forward", "bwd": "backward"},
+    **{"fwd_microstep": "forward_microstep", "bwd_microstep": "backward_microstep"},
+}
 FLAT_TIMER = re.compile(rf"([A-Za-z][\w /.-]*?)\s*:\s*({NUMBER})\s*(?:\(.*\))?\s*\Z")
 
 

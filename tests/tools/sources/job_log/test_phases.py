@@ -48,3 +48,24 @@ def test_a_single_step_line_is_stated_and_makes_no_series(tmp_path: Path) -> Non
     check = check_of(profile, "step_time.output")
     assert check is not None
     assert check.support[0].facts[0].value == 250.0
+
+
+def test_timers_of_micro_steps_alone_are_stated_as_those_of_micro_steps(tmp_path: Path) -> None:
+    """Micro-steps of 60 + 100 + 2 ms and of 80 + 140 + 18 ms: 200 ms on average, 120 of it in backward."""
+    line = "time (ms) | forward_microstep: {} | backward_microstep: {} | backward_inner_microstep: 9 | "
+    line += "step_microstep: {}\n"
+    profile = profile_of(tmp_path, line.format(60.0, 100.0, 2.0) + line.format(80.0, 140.0, 18.0))
+    assert profile.series is None
+    check = check_of(profile, "step_time.timers")
+    assert check is not None
+    said = check.support[0]
+    assert [each.value for each in said.facts] == pytest.approx([200.0, 120.0, 70.0, 10.0])
+    assert said.names == ("backward_microstep", "forward_microstep", "step_microstep")
+    assert "How many micro-steps a step has is not stated" in said.template
+
+
+def test_timers_of_micro_steps_next_to_those_of_steps_are_not_stated_for_themselves(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, MICRO + WHOLE.format(700.0))
+    check = check_of(profile, "step_time.timers")
+    assert check is not None  # of 1000 ms: 700, 200, 190, 100
+    assert check.support[0].names == ("step", "backward", "bwd_inner", "forward")

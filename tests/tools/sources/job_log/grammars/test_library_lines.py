@@ -67,6 +67,10 @@ from tools.sources.job_log.recognise import is_job_log
         ("100/100 [==============================] - 35s 350ms/step - loss: 0.3 - val_loss: 0.5", -1, 350.0, None),
         (" 12/100 [==>...........................] - ETA: 30s 340ms/step - loss: 0.7", 12, 340.0, None),
         ("12/100 ━━━━━━━━━━━━━━━━━━━━ 30s 341ms/step - accuracy: 0.1", 12, 341.0, None),
+        # A rate of one digit next to whole seconds of 500 steps, and to 37:00 left of 1200.
+        ("500/500 [==============================] - 811s 2s/step - loss: 0.3 - val_loss: 0.5", -1, 1622.0, None),
+        ("500/500 - 811s - loss: 0.1 - accuracy: 0.9 - 811s/epoch - 2s/step", -1, 1622.0, None),
+        ("300/1500 [====>........................] - ETA: 37:00 2s/step - loss: 0.7", 300, 1850.0, None),
         ("40/40 - 8s - loss: 0.1 - accuracy: 0.9 - 8s/epoch - 200ms/step", -1, 200.0, None),
         ("steps: 10 loss: 2.3000 iter time (s): 1.500 samples/sec: 10.7", 10, 1500.0, None),
         ("Epoch: [0][  10/5005]\tTime  0.512 (  1.200)\tData  0.010 (  0.300)\tLoss 6.9 (6.9)", 10, 512.0, 10.0),
