@@ -16,6 +16,12 @@ TROUBLE = re.compile(
     r"|bugs?|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
     r"|^(which|what) (ranks?|[gn]pus?|nodes?|devices?)\b"
 )
+# What a step takes, and what of it.
+OF_STEP = re.compile(
+    r"\b(where|which parts?|what takes|what costs)\b.*\b(times?|slow\w*|long)\b"
+    r"|\bhow (long|slow|fast)\b|\b(steps?|iterations?|epochs?|batch(es)?) (times?|takes?)\b|\bspends?\b.*\btime\b"
+)
+OF_DEVICES = re.compile(r"\b(gpus?|devices?|npus?)\b.*\b(used|busy|idle|low|utili[sz]\w*)\b")
 REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
 OTHERWISE = re.compile(r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should|would|could|what if)\b")
 
@@ -28,9 +34,27 @@ def by_diagnosis(discussion: Discussion, question: Question, understood: bool) -
     if not TROUBLE.search(question.words) or (OTHERWISE.search(question.words) and not understood) or question.ids:
         return ""
     if understood:
-        return " ".join(discussion.diagnosis.answer)
+        return by_diagnosis_alone(discussion)
     found = advice.summarise(discussion, question)
     return "" if not found else blocks([wording("by_diagnosis"), found])
+
+
+def of_parts(discussion: Discussion, question: Question) -> str:
+    """The diagnosis with its figures, where the time of a step or its parts are asked for and no trace and no series
+    of steps gives them: timers, tables and single lines that it quotes do. Empty for other questions."""
+    of_devices = OF_DEVICES.search(question.words) is not None
+    named = question.ids or question.names or question.steps or question.ranks
+    if named or not (of_devices or OF_STEP.search(question.words)):
+        return ""
+    profile, found = discussion.profile(), by_diagnosis_alone(discussion)
+    if profile.measured or not cited_ids(found) or (of_devices and profile.run.counters is None):
+        return ""
+    return found
+
+
+def by_diagnosis_alone(discussion: Discussion) -> str:
+    """The sentences of the diagnosis."""
+    return " ".join(discussion.diagnosis.answer)
 
 
 def with_diagnosis(discussion: Discussion, question: Question, text: str, measurable: bool) -> str:

@@ -37,7 +37,7 @@ from hermes_agent.questions.answers import (
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.fallback import by_diagnosis, with_diagnosis
+from hermes_agent.questions.fallback import by_diagnosis, of_parts, with_diagnosis
 from hermes_agent.questions.nccl_output import of_nccl
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.reading import asked
@@ -153,7 +153,7 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 
 def _not_measurable(discussion: Discussion, error: UsageError) -> str:
     """Why there is no figure, and the throughput where the run's output states that and no time of a step."""
-    why = f"That cannot be measured on this run: {unbracketed(str(error))}."
+    why = f"What was asked cannot be measured on this run: {unbracketed(str(error))}."
     return blocks([why, job_output.stated_throughput(discussion)])
 
 
@@ -173,6 +173,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         return "overview", found
     if name in OF_THEIR_OWN:
         return name, text
+    if name == NOT_MEASURABLE and (found := of_parts(discussion, question)):
+        return "overview", found
     if name == NOT_MEASURABLE or name in OF_TROUBLE:
         return name, with_diagnosis(discussion, question, text, measurable=name != NOT_MEASURABLE)
     return name, nearest_only(question, name, text, name in OF_NO_FIGURE) or text

@@ -19,7 +19,7 @@ SEVERAL = "several_questions"
 
 _ENGLISH = r"(?:which|whats?|how|why|whom?|whose|when|where|is|are|was|were|does|do|did|can|could|should|would|any)\b"
 _GERMAN = r"(?:welche[rsnm]?|was|wie|wieviele?|warum|wieso|weshalb|wer|wen|wann|wo|woran|liegt|ist|sind|gibt)\b"
-_LINK = r"(?:\s*[,;?!]\s*|\s+)(?:and also|and|but|also|und auch|und|aber|sowie)\s+|\s*[;?!]\s+"
+_LINK = r"(?:\s*[,;?!]\s*|\s+)(?:and also|and|but|also|und auch|und|aber|sowie)\s+|\s*[;?!]\s+|(?<=[a-zA-Z]{2})\.\s+"
 # "and" begins a further question only before the word that a question begins with; a comma alone before fewer of them.
 PARTED = re.compile(rf"(?:{_LINK})(?={_ENGLISH}|{_GERMAN})|\s*,\s+(?=(?:which|what|how|why|who|when|where)\b)", re.I)
 CHINESE_PARTED = re.compile(r"[，,；;？?。]\s*(?:并且|而且|以及|还有|那么|另外|和)?|(?<=\w)(?:并且|而且|以及|还有)")
@@ -94,7 +94,8 @@ QUESTION = re.compile(rf"^(?:{_ENGLISH}|{_GERMAN}|show|list|give|tell|compare|ex
 
 def _statement(part: str) -> bool:
     """Whether a part of an English text says what was seen, and asks nothing."""
-    return part.isascii() and not QUESTION.search(part) and len(part.split()) >= SAID_WORDS
+    asks = QUESTION.search(part.rpartition(":")[2].strip())
+    return part.isascii() and not asks and len(part.split()) >= SAID_WORDS
 
 
 def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | None:
@@ -107,7 +108,8 @@ def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | Non
         resolved = talk.resolve(full or ("why?" if place and WHY.match(part) else part))
         if place and resolved.text == part and _depends(part):
             return None
-        lost = bool(place and WHY.match(part) and resolved.text == OF_SLOWNESS and not SLOW.search(parts[0]))
+        slow = SLOW.search(parts[0]) or SLOW.search(part)
+        lost = bool(place and WHY.match(part) and resolved.text == OF_SLOWNESS and not slow)
         answer = Answer("", intent=NOT_UNDERSTOOD) if lost else reply(discussion, resolved.text)
         if answer.intent == NOT_UNDERSTOOD and place and ELLIPTIC.search(part):
             return None
@@ -135,7 +137,8 @@ def _depends(part: str) -> bool:
 def _paragraph(part: Part) -> str:
     """One part and its answer in short, or that it was not understood."""
     if part.answer.intent == NOT_UNDERSTOOD:
-        return f"{part.named} was not understood, so it is not answered here; `help` lists what can be asked."
+        named = part.named.partition(" (read as")[0]
+        return f"{named} is not answered: it was not understood. `help` lists what can be asked."
     return f"{part.named}: {in_short(part.text)}"
 
 

@@ -19,7 +19,7 @@ from tools.views.rank_profile import RankProfile
 from tools.views.steps.series import RunSeries, series_of
 
 NO_TRACE = (
-    "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"
+    "the run holds no trace; record some with `hermes-dx monitor profile RUN_FOLDER`"
 )
 ONLY_CUT = "every trace of the run is cut, and nothing is measured on a part; copy the files again, or record again"
 CPU_BUILD = "+cpu"

@@ -202,7 +202,7 @@ def _cheaper_than_workers(discussion: Discussion) -> str:
     key = (data.cause, data.mechanism)
     items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key]
     first = f" What to change first: {quoted_from(items[0].optimization, items[0].id)}" if items else ""
-    where = on_ranks(data.ranks, discussion.diagnosis.run.ranks, data.stands_for)
+    where = on_ranks(data.ranks, discussion.ranks, data.stands_for)
     return wording("workers_hide").format(title=cause_title(data.cause, data.mechanism), where=where) + first
 
 
@@ -307,7 +307,7 @@ def _jointly(discussion: Discussion, causes: Sequence[CauseRecord]) -> str:
 
 
 def _gain(discussion: Discussion, cause: CauseRecord) -> str:
-    key, where = (cause.cause, cause.mechanism), on_ranks(cause.ranks, discussion.diagnosis.run.ranks, cause.stands_for)
+    key, where = (cause.cause, cause.mechanism), on_ranks(cause.ranks, discussion.ranks, cause.stands_for)
     items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key and item.text]
     name, impact = f"{cause_title(*key)}{where}", discussion.impact(cause)
     cost = f"{capital(name)} {costs(*key)} {cited(impact)} per step" if impact else ""

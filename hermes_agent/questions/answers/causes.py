@@ -401,7 +401,7 @@ def _definition(name: str) -> str:
 
 
 def _where(discussion: Discussion, cause: CauseRecord) -> str:
-    return on_ranks(cause.ranks, discussion.diagnosis.run.ranks, cause.stands_for)
+    return on_ranks(cause.ranks, discussion.ranks, cause.stands_for)
 
 
 def _confidence(discussion: Discussion, cause: CauseRecord) -> str:

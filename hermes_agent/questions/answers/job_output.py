@@ -11,7 +11,7 @@ from hermes_agent.questions.answers.advice import summarise
 from hermes_agent.questions.answers.causes import check_text
 from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, general, paragraph
+from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.steps.reported_errors import WAITS
 from tools.metrics.communication.pipeline import pipeline
@@ -27,11 +27,14 @@ REPORTED = "communication.reported_ranks"
 HANGS = (REPORTED, *OF_COLLECTIVES, TIMEOUTS, HCCL_ERRORS, "cpu.sampled_stacks")  # who is missing before who waited
 OUTPUT = "step_time.output"
 STAGES_LISTED = 16
+QUARTER = 4  # of fewer than twice as many lines a quarter is one line
+YES_OR_NO = re.compile(r"^(is|are|was|were|did|do|does|has|have|had|any|could|can)\b")
 SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of samples that tell devices apart
 # Not of the micro batch size, which counts samples.
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
 MORE = re.compile(r"\bmore micro ?batch\w*\b.*\b(help|faster|better|improve|bring|gain|good)\b")
 LOOK_THERE = "look there first"  # of a check that names who is missing or behind
+ARRIVED_NOT = re.compile(r"\b[Rr]anks? [\d, and]+(of the communicator )?did not arrive")  # names who is missing
 WHO = re.compile(r"\b(who|which|what) ?(ranks?|gpus?|nodes?|workers?)?\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
@@ -46,6 +49,7 @@ def hang(discussion: Discussion, question: Question) -> str | None:
     if found is None or not needs:
         return found
     of_waiting = _found(discussion, (REPORTED, *OF_COLLECTIVES)) is None and _found(discussion, WAITING) is not None
+    of_waiting = of_waiting and not ARRIVED_NOT.search(found)
     unnamed = of_waiting and LOOK_THERE not in found and WHO.search(question.words) is not None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
     return blocks(
@@ -69,11 +73,12 @@ def _found(discussion: Discussion, names: Sequence[str]) -> str | None:
 
 
 def slower_since(discussion: Discussion, question: Question) -> str | None:
-    """From which step on steps take longer, and what the diagnosis says of it; None where no jump was found."""
+    """From which step on steps take longer, and what the diagnosis says of it; None where no jump was found, unless it
+    is asked why, which the course of the steps answers first."""
     jump = _check(discussion, JUMP)
-    if jump is None or jump.status != "found":
-        return None
     why = " ".join(discussion.diagnosis.answer) if re.search(r"\bwhy\b", question.words) else ""
+    if jump is None or jump.status != "found":
+        return blocks([drift(discussion, question), why]) if why and not discussion.profile().traced else None
     return blocks([paragraph(jump.text), why])
 
 
@@ -89,7 +94,7 @@ def stated_throughput(discussion: Discussion) -> str:
     return "" if check is None else paragraph(check.text)
 
 
-def drift(discussion: Discussion, _: Question) -> str:
+def drift(discussion: Discussion, question: Question) -> str:
     """Whether steps get longer over the run: by a jump to another level, by a steady drift, or not at all."""
     if rated := stated_throughput(discussion):
         check = _check(discussion, THROUGHPUT)
@@ -109,22 +114,44 @@ def drift(discussion: Discussion, _: Question) -> str:
     check = _check(discussion, DRIFT)
     if check is None or check.status == "cannot_answer":
         reason = check_text(check) if check is not None else ""
-        return blocks([paragraph([wording("drift_open"), reason]), _range(discussion, profile)])
-    return paragraph([wording("no_drift"), *check.text, _range(discussion, profile)])
+        opened = paragraph([wording("drift_open"), reason])
+        return blocks([opened, _ends(discussion, profile), _range(discussion, profile)])
+    steady = wording("no_drift") if YES_OR_NO.search(question.words) else wording("nothing_changed")
+    return paragraph([steady, *check.text, _range(discussion, profile)])
+
+
+def _ends(discussion: Discussion, profile: Profile) -> str:
+    """The step time by the first and by the last of few lines; empty without a series."""
+    if profile.series is None:
+        return ""
+    count = len(profile.series.slowest_ms)
+    part = " quarter" if count >= 2 * QUARTER else ""
+    first = f"The first{part} of the {count} lines gives {{series_quarter_ms:end=first}} a step"
+    return discussion.say(f"{first}, the last {{series_quarter_ms:end=last}}.")
 
 
 def _range(discussion: Discussion, profile: Profile) -> str:
-    """The mean and the longest step of those that were looked at."""
-    metric = "series_step_ms" if profile.series is not None else "step_time_ms"
-    averaged = "" if profile.series is None or not profile.series.averaged else f" ({profile.series.averaged})"
-    return discussion.say(
-        f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most{averaged}."
-    )
+    """The mean and the longest step of those that were looked at; no longest one where a line is of several."""
+    series = profile.series
+    metric = "step_time_ms" if series is None else "series_step_ms"
+    if series is not None and series.averaged:
+        said = any(note.startswith(series.averaged) for note in series.notes)
+        why = "" if said else f" ({series.averaged})"
+        text = f"Steps take {{{metric}:statistic=mean}} on average, at most {{{metric}:statistic=max}} by single lines"
+        return paragraph([discussion.say(f"{text}{why}."), _left_out(profile)])
+    return discussion.say(f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most.")
 
 
-def timeouts(discussion: Discussion, _: Question) -> str:
-    """Whether a collective timed out, by the job's own output."""
+def _left_out(profile: Profile) -> str:
+    """A sentence for each kind of step line that is left out of the step times."""
+    return paragraph(f"{capital(note)}." for note in (profile.series.notes if profile.series is not None else ()))
+
+
+def timeouts(discussion: Discussion, question: Question) -> str:
+    """Whether a collective timed out, by the job's own output; who waited, where it is no question for yes or no."""
     check = _check(discussion, TIMEOUTS)
+    if not YES_OR_NO.search(question.words) and (found := _found(discussion, HANGS)) is not None:
+        return hang(discussion, question) or found
     if check is not None and check.status == "found":
         ranks = _check(discussion, "communication.reported_ranks")
         return paragraph(["Yes:", *check.text, *([] if ranks is None else ranks.text)])

@@ -253,7 +253,10 @@ def _by_records(discussion: Discussion) -> str:
     checks = [check for check in known if check.analyzer in OF_RECORDS]
     answered = [" ".join(check.text) for check in checks if check.status != "cannot_answer"]
     reasons = [f"{capital(each.reason.rstrip('.'))}. What it needs: {each.needs}." for each in checks if not each.text]
-    return blocks(["No trace was read; records of whole steps show this of the ranks.", *(answered or reasons)])
+    if not discussion.profile().measured:
+        return wording("no_ranks_read")
+    lead = "No trace was read; records of whole steps show this of the ranks."
+    return blocks([lead, *dict.fromkeys(answered or reasons)])
 
 
 def _slowest(discussion: Discussion) -> str:

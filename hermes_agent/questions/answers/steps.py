@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.questions.discussion import Discussion
@@ -35,6 +36,7 @@ IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
     "the longest takes {{{0}:statistic=max}}."
 )
+USUAL_STEP = "{series_step_ms:statistic=median} is the median"
 TRACED, RECORDED = (IN_THREE.format(metric) for metric in ("step_time_ms", "series_step_ms"))
 
 
@@ -143,18 +145,39 @@ def break_down(discussion: Discussion, question: Question) -> str:
 
 
 def _slowest_recorded(discussion: Discussion, question: Question) -> str:
-    """The longest steps of the records, one by one."""
+    """The longest steps of the records one by one, or the lines with the longest ones where a line is of several."""
+    series = run_series(discussion.profile())
     found = called(discussion, "series", question.page, source="records", limit=RECORDED_LISTED)
     rows = [row for row in found.rows if isinstance(row, StepRow)]
-    lead = discussion.say(
-        f"{wording('longest_recorded')} Of {found.total} recorded steps these are the longest, in ms:"
-    )
-    cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
-    timed = any("data_wait" in row.parts_ms for row in rows)
-    if timed:
-        waits = [row.parts_ms.get("data_wait") for row in rows]
-        cells = [[*cell, "" if wait is None else milliseconds(wait)] for cell, wait in zip(cells, waits, strict=True)]
-    return blocks([lead, table(("id", "step", "rank", "takes", *(["waits for data"] * timed)), cells)])
+    columns, cells = _recorded_cells(discussion, series, rows)
+    if series.averaged:
+        lead = discussion.say(wording("longest_lines").format(averaged=series.averaged, total=found.total))
+    else:
+        usual = discussion.say(wording("longest_recorded"))
+        lead = f"{usual} Of {found.total} recorded steps these are the longest, in ms:"
+    return blocks([lead, table(columns, cells)])
+
+
+def _recorded_cells(
+    discussion: Discussion, series: RunSeries, rows: Sequence[StepRow]
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and cells of rows of the records: the ranks only where these are stated, the steps that a mean is of."""
+    spans = series.usual.set_index(["rank", "step"])["span"].to_dict() if series.spans else {}
+    waits = [row.parts_ms.get("data_wait") for row in rows]
+    shown = {
+        "id": [row.id for row in rows],
+        "steps" if spans else "step": [_steps_of(row.step, int(spans.get((row.rank, row.step), 1))) for row in rows],
+        "rank": [str(row.rank) for row in rows] if ranks_stated(discussion) else [],
+        "takes": [milliseconds(row.duration_ms) for row in rows],
+        "waits for data": [milliseconds(wait) for wait in waits] if any(wait is not None for wait in waits) else [],
+    }
+    held = {name: column for name, column in shown.items() if column}
+    return list(held), [list(cells) for cells in zip(*held.values(), strict=True)]
+
+
+def _steps_of(last: int, count: int) -> str:
+    """``280``, or ``271 to 280, mean`` of a line over ten steps."""
+    return str(last) if count <= 1 else f"{last - count + 1} to {last}, mean"
 
 
 def _recorded_steps(discussion: Discussion, series: RunSeries, question: Question) -> str:
@@ -163,16 +186,29 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
     found = called(discussion, "series", source="records", rank=rank, limit=MOST_ROWS)
     rows = [row for row in found.rows if isinstance(row, StepRow) and row.step in question.steps]
     known = sorted({int(number) for number in series.usual["step"]})
-    if not rows:
-        return f"This run has no such step; it has {span('step', known)}."
     kept = {row.step for row in rows}
-    lacking = [] if kept >= set(question.steps) else ["the others have no line of their own"]
-    if left := [step for step in question.steps if step < known[0]]:
+    printed = _printed_steps(discussion, [step for step in question.steps if step not in kept])
+    if not rows:
+        return printed or f"This run has no such step; it has {span('step', known)}."
+    lacking = [] if printed or kept >= set(question.steps) else ["the others have no line of their own"]
+    if left := [step for step in question.steps if step < known[0]] if not printed else []:
         lacking = [*lacking, f"{span('step', left)} {'is' if len(left) == 1 else 'are'} of the start"]
     lead = "; ".join(["The steps that were asked for, in ms", *lacking, *filter(None, [series.averaged])])
-    cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
-    median = discussion.say("{series_step_ms:statistic=median} is the median; why a step takes longer is not recorded.")
-    return blocks([f"{median} {lead}:", row_table(("id", "step", "rank", "takes"), cells)])
+    columns, cells = _recorded_cells(discussion, series, rows)
+    usual = "{series_step_ms:statistic=mean} is the mean" if series.averaged else USUAL_STEP
+    said = discussion.say(f"{usual}; why a step takes longer is not recorded.")
+    return blocks([paragraph([said, printed]), f"{lead}:", table(columns, cells)])
+
+
+def _printed_steps(discussion: Discussion, steps: Sequence[int]) -> str:
+    """What the lines of steps state that are left out of the step times, as those of the start are."""
+    stated = {step: discussion.measured("logged_step_ms", statistic="mean", step=step) for step in steps}
+    return paragraph(
+        discussion.say(f"The line of step {step} states {{0}}; it is left out of the step times, of which the "
+            "mean is {{series_step_ms:statistic=mean}}.", fact)
+        for step, fact in stated.items()
+        if fact is not None
+    )
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:
@@ -183,6 +219,9 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
     if series is not None and (rank is None or rank in series.ranks or not profile.traced):
         lead = f"By its records an unprofiled step{whose} takes {RECORDED}"
         text = f"{lead} The step time varies by {{series_variation_pct}}."
+        if series.averaged:
+            lead = f"By its records an unprofiled step{whose} takes {{series_step_ms:statistic=mean}} on average"
+            text = f"{lead}; {series.averaged}."
         traced = discussion.say(f"The traced steps take {TRACED}", rank=rank) if profile.traced else ""
         return paragraph([discussion.say(text, rank=rank), traced])
     if len(profile.step_ms if rank is None else profile.rank(rank).steps) < FEW_STEPS:
@@ -190,6 +229,12 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
         return discussion.say(f"{lead} So few steps do not show how steady it is; record ten or more.", rank=rank)
     text = f"A step{whose} takes {TRACED} The step time varies by {{step_variation_pct}}."
     return discussion.say(text, rank=rank)
+
+
+def ranks_stated(discussion: Discussion) -> bool:
+    """Whether the ranks of the records are known: the lines of a job's output often name none."""
+    recorded = discussion.diagnosis.run.recorded
+    return recorded is None or recorded.ranks_stated
 
 
 def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
@@ -258,7 +303,8 @@ def _recorded_parts(discussion: Discussion, rank: int) -> str:
         for part, fact in facts.items()
         if fact is not None and (part == "data_wait" or fact.value > 0)
     ]
-    lead = f"By its records a step of rank {rank} takes {{series_step_ms:statistic=mean}} as the mean, in it:"
+    whose = f" of rank {rank}" if ranks_stated(discussion) else ""
+    lead = f"By its records a step{whose} takes {{series_step_ms:statistic=mean}} as the mean, in it:"
     return blocks([discussion.say(lead, rank=rank), bullets(rows)]) if rows else ""
 
 

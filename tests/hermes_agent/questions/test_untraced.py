@@ -52,7 +52,7 @@ def test_what_lies_inside_of_steps_is_refused_with_what_to_record(recorded: Disc
 
 def test_a_refusal_is_said_in_plain_words(recorded: Discussion) -> None:
     said = reply(recorded, "Which kernel takes the most time?").text
-    assert said.startswith("That cannot be measured on this run: the run holds no trace")
+    assert said.startswith("What was asked cannot be measured on this run: the run holds no trace")
 
 
 def test_where_the_time_goes_is_answered_as_far_as_records_do() -> None:

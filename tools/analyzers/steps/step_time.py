@@ -170,7 +170,9 @@ def _asked(profile: Profile) -> Asked:
 def _not_each_step(asked: Asked, count: int) -> Check | None:
     """The answer where a job's output shows too few steps, or no single ones; None where it shows them."""
     unseen = "" if asked.series is None else asked.series.unseen(count)
-    return cannot_answer(unseen, EVERY_STEP) if unseen else None
+    if not unseen:
+        return None
+    return cannot_answer(unseen, EVERY_STEP if asked.series is not None and asked.series.averaged else MORE_RECORDS)
 
 
 @coarse("step_time.level", "Step time", "How long does a step take?")

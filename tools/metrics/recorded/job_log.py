@@ -178,10 +178,12 @@ def logged_mean_ms(profile: Profile) -> Measurement:
 
 
 @metric("ms", "{statistic} printed step time", "How long is a step by the job's output?")
-def logged_step_ms(profile: Profile, statistic: str = "median") -> Measurement:
-    """Over all step lines of the output, also those of the start, and those of a trace that was recorded next to it."""
+def logged_step_ms(profile: Profile, statistic: str = "median", step: int | None = None) -> Measurement:
+    """Over all step lines of the output, also those of the start, and those of a trace that was recorded next to it;
+    ``step``: over the lines of this step alone."""
     log = job_log(profile)
     own = log.steps[log.steps["wall_ms"].notna()]
+    own = own if step is None else own[own["step"] == step]
     if own.empty:
         raise UsageError("the job's output holds no times of steps")
     value = over_steps(own["wall_ms"].to_numpy(dtype=np.float64), statistic)

@@ -179,7 +179,7 @@ def test_the_first_step_is_held_against_the_usual_ones(tmp_path: Path) -> None:
 def test_steps_of_the_output_are_given_by_their_numbers(tmp_path: Path) -> None:
     answer = reply(job(tmp_path, COLD), "how long did iterations 8 to 9 take?")
     assert answer.intent == "duration"
-    assert [f"| {step} | 0 |" in answer.text for step in (7, 8, 9)] == [False, True, True]
+    assert [f"| {step} | " in answer.text for step in (7, 8, 9)] == [False, True, True]
     assert "This run has no such step" in reply(job(tmp_path, COLD), "how long did iteration 4000 take?").text
 
 
@@ -200,7 +200,7 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
 def test_memory_and_ranks_are_not_read_from_output(tmp_path: Path) -> None:
     found = job(tmp_path, STEADY)
     assert reply(found, "how much GPU memory does it take").text.startswith("Device memory is not known")
-    assert reply(found, "which rank is the straggler").text.startswith("The job's output does not say which rank")
+    assert reply(found, "which rank is the straggler").text.startswith("The step times that were read name no rank")
     assert "Rank 0" not in reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "which parallel layout is this").text
 
 
@@ -280,7 +280,9 @@ def test_the_step_from_which_on_it_is_slower_is_named(tmp_path: Path, question: 
     found = reply(job(tmp_path, JUMPED), question)
     assert found.intent == "slower_since"
     assert found.text.startswith("From step 21 on")
-    assert reply(job(tmp_path, STEADY), question).intent != "slower_since"
+    steady = reply(job(tmp_path, STEADY), question).text
+    assert "From step" not in steady
+    assert "beyond the usual variation" in steady
 
 
 def test_why_a_rate_is_low_is_answered_by_the_diagnosis(tmp_path: Path) -> None:

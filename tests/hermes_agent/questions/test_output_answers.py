@@ -1,0 +1,133 @@
+"""Questions to pasted output: an answer states what the lines hold, and never more than they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli.main import main
+
+Ask = Callable[[Sequence[str], str], str]
+
+
+@pytest.fixture
+def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """The printed answer to a question about these lines, on one line."""
+
+    def answer(lines: Sequence[str], question: str) -> str:
+        path = tmp_path / "train.log"
+        path.write_text("\n".join(lines) + "\n")
+        main(["ask", str(path), question, "--no-llm"])
+        return " ".join(capsys.readouterr().out.split())
+
+    return answer
+
+
+def means(values: dict[int, tuple[float, float]]) -> list[str]:
+    """Lines of MMEngine, each the mean over the ten steps up to it, of the time and of the wait for data in s."""
+    text = "2026/03/02 10:0{0}:00 - mmengine - INFO - Epoch(train) [1][{1}/900] lr: 1.0e-03 eta: 1:00:00 time: {2:.4f} "
+    return [
+        f"{text.format(at, step, wall)} data_time: {wait:.4f} memory: 5000 loss: 1.2"
+        for at, (step, (wall, wait)) in enumerate(values.items())
+    ]
+
+
+MEANS = means({310: (0.5, 0.002), 320: (9.0, 8.5), 330: (0.4, 0.002), 340: (2.1, 1.6)})
+
+
+def test_lines_over_several_steps_are_listed_as_means_without_a_median_a_longest_step_or_a_rank(ask: Ask) -> None:
+    said = ask(MEANS, "why are some steps very long?")
+    assert "| 311 to 320, mean | 9000 | 8500 |" in said
+    assert "median" not in said
+    assert "at most" not in said
+    assert "rank" not in said
+
+
+def test_single_steps_keep_their_median_and_their_longest(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time {0.9 if at == 45 else 0.2} s" for at in range(40, 60)]
+    said = ask(lines, "which step is the slowest?")
+    assert "| 45 | 900 |" in said
+    assert "200 ms" in said
+    assert "as the median" in said
+
+
+def test_a_step_that_is_left_out_of_the_step_times_is_stated_with_its_line(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time {0.031 if at == 1 else 0.25} s" for at in range(1, 41)]
+    said = ask(lines, "why is step 1 so fast?")
+    assert "31.0 ms" in said
+    assert "left out of the step times" in said
+    assert "no such step" not in said
+    assert "This run has no such step" in ask(lines, "why is step 77 so fast?")
+
+
+def test_the_parts_that_timers_state_answer_where_the_time_goes(ask: Ask) -> None:
+    timers = "[2026-03-02 10:00:00,000] [INFO] [logging.py:69:log_dist] [Rank 0] time (ms) | "
+    lines = [f"{timers}forward: 100.00 | backward: 300.00 | backward_inner: 290.00 | step: 600.00"]
+    said = ask(lines, "where does the time of a step go?")
+    assert re.search(r"60\.0 % \[E\d+\] in `step`", said)
+    assert "cannot be measured" not in said
+
+
+def test_few_lines_state_their_ends_where_a_trend_is_asked_for(ask: Ask) -> None:
+    said = ask(MEANS, "does it get slower?")
+    assert re.search(r"first of the 4 lines gives 500 ms \[E\d+\] a step, the last 2100 ms", said)
+    assert "at most 9000 ms" in said.replace(said[said.index(" [E", said.index("at most 9000 ms")) :], "")
+    assert "by single lines" in said
+
+
+@pytest.mark.parametrize("question", ["what changed over time?", "how did the step time change during the run?"])
+def test_what_changed_over_time_is_about_the_steps_of_the_run(ask: Ask, question: str) -> None:
+    lines = [f"step {at} loss 2.0 step_time {0.2 if at <= 60 else 0.3} s" for at in range(1, 121)]
+    said = ask(lines, question)
+    assert "step 61" in said
+    assert "baseline" not in said
+    even = ask([f"step {at} loss 2.0 step_time 0.{200 + at % 3} s" for at in range(1, 121)], question)
+    assert even.startswith("Nothing changed beyond the usual variation.")
+
+
+def test_a_reason_that_names_slowness_itself_is_understood_after_another_question(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time 0.{200 + at % 3} s" for at in range(1, 121)]
+    said = ask(lines, "is anything wrong? why is this slow?")
+    assert "understood" not in said
+
+
+def test_a_question_after_a_sentence_is_read_as_the_question(ask: Ask) -> None:
+    said = ask(MEANS, "Each iteration takes 3 s. Is the data loader the bottleneck?")
+    assert re.search(r"2\d{3} ms \[E\d+\] of each 3000 ms", said)
+
+
+WATCHDOG = (
+    "[rank{0}]:[E302 10:00:00.000000000 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=44, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600040 "
+    "milliseconds before timing out."
+)
+
+
+def test_yes_answers_only_a_question_for_yes_or_no(ask: Ask) -> None:
+    lines = [WATCHDOG.format(rank) for rank in (0, 2)]
+    assert ask(lines, "were there NCCL timeouts?").startswith("Yes:")
+    said = ask(lines, "watchdog caught a collective operation timeout: what is the cause?")
+    assert "Yes:" not in said
+    assert "A time-out names a rank that waited" in said
+
+
+def test_warnings_of_the_allocator_are_among_the_warnings(ask: Ask) -> None:
+    flush = (
+        "[2026-03-02 10:00:{0:02d},000] [WARNING] [stage3.py:1900:step] 2 pytorch allocator cache flushes since last "
+        "step. this happens when there is high memory pressure and is detrimental to performance."
+    )
+    said = ask([flush.format(at) for at in range(3)], "what do these warnings mean?")
+    assert "allocator" in said
+    assert "none is" not in said
+
+
+def test_samples_of_a_device_are_no_records_of_steps(ask: Ask) -> None:
+    lines = ["timestamp, index, utilization.gpu [%], power.draw [W]"]
+    lines += [f"2026/03/02 10:00:{at:02d}.000, 0, 0 %, 31.00 W" for at in range(4)]
+    said = ask(lines, "which GPU is slow?")
+    assert "records of whole steps show" not in said
+    sentences = re.findall(r"[A-Z][^.]{40,}\.", said)
+    assert len(sentences) == len(set(sentences))
