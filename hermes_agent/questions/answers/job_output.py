@@ -73,12 +73,13 @@ def _found(discussion: Discussion, names: Sequence[str]) -> str | None:
 
 
 def slower_since(discussion: Discussion, question: Question) -> str | None:
-    """From which step on steps take longer, and what the diagnosis says of it; None where no jump was found, unless it
-    is asked why, which the course of the steps answers first."""
+    """From which step on steps take longer, and what the diagnosis says of it; without a jump the course of the
+    recorded steps, and None where a trace was read or no steps are recorded."""
     jump = _check(discussion, JUMP)
     why = " ".join(discussion.diagnosis.answer) if re.search(r"\bwhy\b", question.words) else ""
     if jump is None or jump.status != "found":
-        return blocks([drift(discussion, question), why]) if why and not discussion.profile().traced else None
+        profile = discussion.profile()
+        return None if profile.traced or profile.series is None else blocks([drift(discussion, question), why])
     return blocks([paragraph(jump.text), why])
 
 
