@@ -18,9 +18,7 @@ from tools.views.host.records import HostRecords, host_records_of
 from tools.views.rank_profile import RankProfile
 from tools.views.steps.series import RunSeries, series_of
 
-NO_TRACE = (
-    "the run holds no trace; record some with `hermes-dx monitor profile RUN_FOLDER`"
-)
+NO_TRACE = "the run holds no trace; record some with `hermes-dx monitor profile RUN_FOLDER`"
 ONLY_CUT = "every trace of the run is cut, and nothing is measured on a part; copy the files again, or record again"
 CPU_BUILD = "+cpu"
 OUT_OF_TREE = ("ASCEND_", "HCCL_")  # variables of an accelerator that is added to a torch built for the CPU

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, row_table, span, table
+from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
 from hermes_agent.questions.reading.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
@@ -204,8 +204,11 @@ def _printed_steps(discussion: Discussion, steps: Sequence[int]) -> str:
     """What the lines of steps state that are left out of the step times, as those of the start are."""
     stated = {step: discussion.measured("logged_step_ms", statistic="mean", step=step) for step in steps}
     return paragraph(
-        discussion.say(f"The line of step {step} states {{0}}; it is left out of the step times, of which the "
-            "mean is {{series_step_ms:statistic=mean}}.", fact)
+        discussion.say(
+            f"The line of step {step} states {{0}}; it is left out of the step times, of which the "
+            "mean is {{series_step_ms:statistic=mean}}.",
+            fact,
+        )
         for step, fact in stated.items()
         if fact is not None
     )
