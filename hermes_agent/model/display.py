@@ -101,6 +101,8 @@ def recorded_count(recorded: RecordedRecord, world: object = None) -> tuple[str,
     """
     count = sum(last - first + 1 for first, last in recorded.steps)
     ranks = _recorded_ranks(recorded, world)
+    if recorded.epochs:
+        return ranks, f"{counted(count, 'step line')} of {counted(recorded.epochs, 'epoch')}"
     if len(recorded.steps) < 2:
         return ranks, counted(count, "step")
     return ranks, f"{count:,} of steps {recorded.steps[0][0]} to {recorded.steps[-1][1]}"

@@ -55,8 +55,15 @@ def recorded_record(run: Run) -> RecordedRecord | None:
         least_ranks=_least_ranks(run),
         workers="" if of_operations is None or run.operations is None else _workers(run.operations),
         steps=_spans(np.unique(np.concatenate(steps))),
+        epochs=_uncounted_epochs(run),
         hosts=_named(hosts),
     )
+
+
+def _uncounted_epochs(run: Run) -> int:
+    """The epochs of the output's step lines where no line states how many steps one has; else 0."""
+    epochs = None if run.job_log is None or run.records is not None or run.step_log is not None else run.job_log.epochs
+    return 0 if epochs is None or epochs.length_stated else epochs.count
 
 
 def _workers(operations: StepOperations) -> str:

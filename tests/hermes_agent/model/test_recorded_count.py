@@ -40,3 +40,8 @@ def test_a_log_that_names_no_rank_is_not_one_rank(least: int | None, world: int 
 def test_rows_of_a_table_of_operations_are_workers_and_not_devices() -> None:
     recorded = RecordedRecord(ranks=list(range(16)), workers="data parallel 4 x pipeline 4", steps=[(0, 59)])
     assert recorded_count(recorded)[0] == "16 workers (data parallel 4 x pipeline 4)"
+
+
+def test_lines_of_epochs_without_a_known_length_are_counted_by_epochs() -> None:
+    recorded = RecordedRecord(ranks=[0], steps=[(100, 100), (200, 200), (300, 300)], epochs=2)
+    assert recorded_count(recorded)[1] == "3 step lines of 2 epochs"

@@ -77,6 +77,39 @@ def test_of_an_excerpt_no_line_is_left_out_as_start_up(tmp_path: Path) -> None:
     assert profile.mean_step_ms == pytest.approx((5000 + 5600 + 5800) / 3)
 
 
+def test_all_lines_that_are_left_out_as_start_up_are_named(tmp_path: Path) -> None:
+    """A tenth of 14 lines are two."""
+    (tmp_path / "job.log").write_text(megatron((1, 7000.0), (2, 250.0), *((step, 20.0) for step in range(3, 15))))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    said = [each.template for each in unprofiled(profile)]
+    assert "Step 1: {0}, left out as start-up with the line of step 2; over all lines the mean is {1}." in said
+    assert profile.series is not None
+    assert "the first 2 of 14 step lines are left out as start-up" in profile.series.notes
+
+
+def test_even_means_over_many_steps_lose_no_line_to_the_start(tmp_path: Path) -> None:
+    lines = [f"epoch: 0, iter: {50 * at}/9999, batch_cost: {0.5 + at / 1e3} s\n" for at in range(1, 21)]
+    (tmp_path / "job.log").write_text("".join(lines))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert profile.mean_step_ms == pytest.approx(500.0 + sum(range(1, 21)) / 20)
+
+
+def test_an_excerpt_of_a_later_epoch_holds_no_start_up(tmp_path: Path) -> None:
+    lines = [f"Epoch: [11][{at}/48]  Time {0.4 + at / 1e2:.3f} (0.5)  Data 0.01 (0.01)\n" for at in range(1, 13)]
+    (tmp_path / "job.log").write_text("".join(lines))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert profile.mean_step_ms == pytest.approx(400.0 + 10.0 * sum(range(1, 13)) / 12)
+
+
+def test_of_epochs_without_a_known_length_no_lines_are_missing(tmp_path: Path) -> None:
+    lines = [f"epoch: {at // 3}, iter: {500 * (at % 3 + 1)}, batch_cost: 0.5 s\n" for at in range(30)]
+    (tmp_path / "job.log").write_text("".join(lines))
+    series = Profile(load_run([tmp_path / "job.log"])).series
+    assert series is not None
+    assert "missing" not in series.averaged
+    assert any("no line states how many" in note for note in series.notes)
+
+
 def test_of_few_lines_the_first_one_is_said_to_be_left_out_also_where_it_is_not_long(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(megatron((1, 5000.0), (2, 5600.0), (3, 5800.0)))
     profile = Profile(load_run([tmp_path / "job.log"]))

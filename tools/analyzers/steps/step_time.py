@@ -83,8 +83,8 @@ LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes tw
 FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a reader counts them
 
 
-FIRST_LEFT_OUT = "%s, left out as start-up; over all lines the mean is {1}."
-WAITING_FIRST_LEFT_OUT = "%s, {2} of it wait for data, left out as start-up; over all lines the mean is {1}."
+FIRST_LEFT_OUT = "%s, left out as start-up%s; over all lines the mean is {1}."
+WAITING_FIRST_LEFT_OUT = "%s, {2} of it wait for data, left out as start-up%s; over all lines the mean is {1}."
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
 
 
@@ -99,9 +99,24 @@ def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
         return []
     first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
     whole = measure(profile, "logged_mean_ms")
+    words = (_first_steps(log), _left_out_with_it(log, series))
     if waited is None:
-        return [say(FIRST_LEFT_OUT % _first_steps(log), first, whole)]
-    return [say(WAITING_FIRST_LEFT_OUT % _first_steps(log), first, whole, waited)]
+        return [say(FIRST_LEFT_OUT % words, first, whole)]
+    return [say(WAITING_FIRST_LEFT_OUT % words, first, whole, waited)]
+
+
+def _left_out_with_it(log: JobLog | None, series: RunSeries) -> str:
+    """The further lines of that rank that are left out with the first one, by the step of the last of them."""
+    if log is None:
+        return ""
+    rank = int(log.steps[log.steps["wall_ms"].notna()].iloc[0]["rank"])
+    used = series.of(rank)["step"]
+    own = log.steps.loc[(log.steps["rank"] == rank) & log.steps["wall_ms"].notna(), "step"]
+    before = own[own < used.min()] if len(used) else own
+    if len(before) < 2:
+        return ""
+    last = int(before.iloc[-1])
+    return f" with the line of step {last}" if len(before) == 2 else f" with the lines after it up to step {last}"
 
 
 def _first_steps(log: JobLog | None) -> str:

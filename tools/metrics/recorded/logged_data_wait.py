@@ -71,7 +71,7 @@ def logged_outside_ms(profile: Profile, rank: int) -> Measurement:
     rows, log = waiting_rows(profile, rank), job_log(profile)
     between = rows["step"].diff()
     stamped = ((between == rows["span"]) & rows["written_ns"].diff().notna()).to_numpy(dtype=bool)
-    if log.step_time != "mean" or not stamped.any():
+    if log.step_time not in ("mean", "block") or not stamped.any():
         raise UsageError("the time between step lines is not known next to what they state")
     outside_ms = (rows["written_ns"].diff() / 1e6 - rows["wall_ms"] * rows["span"]).to_numpy()
     pause_ms = max(LONG_REST * float(np.median(outside_ms[stamped])), 1e3 * STAMPED_S)

@@ -270,6 +270,16 @@ class Restart:
 
 
 @dataclass(frozen=True)
+class Epochs:
+    """Epochs of which step lines count the steps from their own start: the ``first`` one that a line names, how many,
+    and whether the lines state how many steps an epoch has, so that the numbers of later steps are known."""
+
+    first: int
+    count: int
+    length_stated: bool
+
+
+@dataclass(frozen=True)
 class BarUpdate:
     """The only update of a progress bar: steps done, and ms of one by its clock; of the first step, or where steps
     before a checkpoint may be counted (``smoothed``), as its rate."""
@@ -348,6 +358,7 @@ class JobLog:
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     throughput: Throughput | None = None  # where the lines state it and no time
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank
     used: tuple[str, ...] = ()  # the files whose steps are used, where others hold steps of the same ranks: ``unused``
@@ -378,7 +389,7 @@ def with_steps_of(first: JobLog, second: JobLog, steps: bool = True) -> JobLog:
         return whole
     moved = second.steps.assign(file=second.steps["file"] + before)
     own = replace(whole, steps=moved, step_time=second.step_time, clock=second.clock, grammars=second.grammars)
-    return replace(own, ranks_stated=second.ranks_stated)
+    return replace(own, ranks_stated=second.ranks_stated, epochs=second.epochs)
 
 
 def joined_logs(first: JobLog | None, second: JobLog | None) -> JobLog | None:

@@ -41,12 +41,16 @@ SYSLOG = re.compile(
 GLOG = re.compile(
     r"\s*[IWEF](?P<month>\d\d)(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)\.(?P<part>\d{1,9})(?= )[^\]]{1,160}\] ?"
 )
+# Python's logging with "%m-%d %H:%M:%S".
+MONTH_DAY = re.compile(
+    r"\s*\[?(?P<month>\d\d)-(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?(?:\s*[-|,:]+)?\s+"
+)
 # The head of a line of PyTorch's C++ code, such as "[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616]".
 C10 = re.compile(r"\[[IWEF](?P<month>\d{1,2})(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?(?=[ \]])")
-TIMES = (STAMP, CLOCK, EPOCH, SYSLOG, GLOG)
+TIMES = (STAMP, CLOCK, EPOCH, SYSLOG, GLOG, MONTH_DAY)
 TIME_LETTERS = frozenset("IWEFJMASONDT")  # of levels, months and days of the week
-IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD, EPOCH, SYSLOG)
-OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK, EPOCH)
+IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD, EPOCH, SYSLOG, MONTH_DAY)
+OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK, EPOCH, MONTH_DAY)
 OF_LETTERS: tuple[re.Pattern[str], ...] = (GLOG, SYSLOG)
 OF_WORDS: tuple[re.Pattern[str], ...] = (RANK_WORD,)
 OF_BRACES: tuple[re.Pattern[str], ...] = (RAY,)

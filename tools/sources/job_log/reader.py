@@ -143,6 +143,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
+        epochs=next((series.epochs for series in chosen.values()), None),
         throughput=None if tables else _throughput(collector.streams, file),
         bars=() if tables else _bars(collector.streams, file),
         bars_apart=tuple(
@@ -340,6 +341,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
         ranks_stated=any(log.ranks_stated for log in used),
         restarts=max((log.restarts for log in used), key=len),
+        epochs=next((log.epochs for log in used), None),
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
         bars=() if steps else tuple(each for log in logs for each in log.bars),
         bars_apart=tuple(each for log in logs for each in log.bars_apart),

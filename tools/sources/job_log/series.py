@@ -12,13 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Restart, StepTime
+from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Epochs, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.grammars.step_figures import Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS
 from tools.sources.job_log.meter_means import meter_row, of_meters
-from tools.sources.job_log.prefixes import Stamp, after
+from tools.sources.job_log.prefixes import LogClock, Stamp, after
 from tools.sources.job_log.running_means import apart
+from tools.sources.job_log.stated_times import held_against
 
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2
@@ -60,6 +61,7 @@ class Series:
     notes: tuple[str, ...] = ()
     clock: SampleClock = "none"
     restarts: tuple[Restart, ...] = ()
+    epochs: Epochs | None = None
 
 
 @dataclass
@@ -80,9 +82,11 @@ class StepRows:
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
     _meters: array[float] = field(default_factory=lambda: array("d"))
+    _clock: LogClock = field(default_factory=LogClock)
+    _resolution_s: float = 0.0  # of the coarsest stamp
 
     def __post_init__(self) -> None:
-        names = ("step", "line", "epoch", "wall_ms", "bare", "running", *FIGURES, "written_ns")
+        names = ("step", "line", "epoch", "of_epoch", "wall_ms", "bare", "running", *FIGURES, "written_ns", "at_s")
         self._columns = {name: array("d") for name in names}
 
     def __len__(self) -> int:
@@ -98,10 +102,10 @@ class StepRows:
         if len(self) >= MOST_ROWS:
             self.dropped += 1
             return
-        own = (line.step, number, line.epoch, line.wall_ms, line.bare_time, line.running)
+        own = (line.step, number, line.epoch, line.of_epoch, line.wall_ms, line.bare_time, line.running)
         rates = (line.tokens_per_s, line.tflops, line.mfu_pct, line.samples_per_s)
         figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms, line.skipped_so_far)
-        for column, value in zip(self._columns.values(), (*own, *figures, self._written_ns(stamp)), strict=True):
+        for column, value in zip(self._columns.values(), (*own, *figures, *self._when(stamp)), strict=True):
             column.append(MISSING if value is None else value)
         self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
         self.of = line.of
@@ -114,12 +118,16 @@ class StepRows:
         self.derived |= line.derived
         self.unit = self.unit or line.unit
 
-    def _written_ns(self, stamp: Stamp | None) -> float | None:
-        """The time at which the line was written; None without a date."""
-        if stamp is None or not stamp.dated:
-            return None
+    def _when(self, stamp: Stamp | None) -> tuple[float | None, float | None]:
+        """When the line was written: ns since 1970, None without a date, and seconds of the log's clock."""
+        if stamp is None:
+            return None, None
+        self._resolution_s = max(self._resolution_s, stamp.resolution_s)
+        at_s = self._clock.seconds(stamp)
+        if not stamp.dated:
+            return None, at_s
         self.zoned &= stamp.zoned
-        return round(stamp.seconds * NS_PER_S)
+        return round(stamp.seconds * NS_PER_S), at_s
 
     def series(self, least: int = LEAST_ROWS) -> Series | None:
         """The series of its longest start; None where it holds fewer times than ``least``."""
@@ -127,6 +135,7 @@ class StepRows:
         notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
         notes += [DERIVED] if self.derived else []
         start, stamps = self._longest_start(table, notes)
+        epochs = _epochs(start)
         found = self._times(start, stamps, notes, least)
         if found is None and (rows := _far_apart(stamps)):
             start, stamps = start.iloc[rows].reset_index(drop=True), [stamps[row] for row in rows]
@@ -134,6 +143,8 @@ class StepRows:
         if found is None:
             return None
         times, kind = found
+        if kind == "stamps":
+            times[start["guessed"].to_numpy()] = MISSING  # over steps that are not counted
         start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
         start = _skipped_between(start.assign(wall_ms=per_step))
@@ -142,11 +153,13 @@ class StepRows:
         elif self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
         start = start[start["wall_ms"] > 0]
+        start, kind, changed = held_against(start, self._resolution_s, kind)
+        notes += [changed] if changed else []
         if len(start) < least:
             return None
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
-        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table))
+        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table), epochs)
 
     def _times(
         self,
@@ -182,12 +195,13 @@ class StepRows:
             table[list(METERS)] = np.frombuffer(self._meters).reshape(-1, len(METERS))
         if self.in_samples and len(table):
             # Every n batches and at the first one: batches n k + 1, of which neighbours have no common divisor.
-            table["step"] /= max(math.gcd(*table["step"].astype(np.int64)), 1)
+            batch = max(math.gcd(*table["step"].astype(np.int64)), 1)
+            table["step"], table["of_epoch"] = table["step"] / batch, np.ceil(table["of_epoch"] / batch)
         return table
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
         """The rows of the start with the most of them, steps rising, and their stamps."""
-        steps = _over_epochs(table["step"].to_numpy(), table["epoch"].to_numpy())
+        steps, guessed = _over_epochs(table)
         starts, repeated = _starts(steps, table["line"].to_numpy())
         if repeated:
             notes.append(f"{repeated} step lines repeat a step, as several processes print it; the first is used")
@@ -199,20 +213,32 @@ class StepRows:
             rows = starts[best]
         else:
             rows = starts[0] if starts else []
-        chosen = table.assign(step=steps, counted=table["step"]).iloc[rows].reset_index(drop=True)
+        chosen = table.assign(step=steps, counted=table["step"], guessed=guessed).iloc[rows].reset_index(drop=True)
         return chosen, [self._stamps[row] for row in rows]
 
 
-def _over_epochs(steps: NDArray[np.float64], epochs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Steps counted on where each epoch counts from its own start: its number rises where the step's falls."""
+def _over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Steps counted on where each epoch counts from its own start: its number rises where the step's falls; and the
+    first lines of epochs behind one whose steps no line states, where not every step is printed."""
+    steps, epochs = table["step"].to_numpy(), table["epoch"].to_numpy()
     if np.isnan(epochs).any() or len(steps) <= LEAST_ROWS:
-        return steps
+        return steps, np.zeros(len(steps), dtype=bool)
     between = np.diff(steps)
     fresh = np.append(False, (between < 0) & (np.diff(epochs) > 0))
-    gap = float(np.median(between[between > 0])) if steps.min() == 0 and (between > 0).any() else 0.0
-    lengths = np.where(fresh, np.append(0.0, steps[:-1]) + gap, 0.0)
-    counted: NDArray[np.float64] = steps + np.cumsum(lengths)
-    return counted
+    usual = float(np.median(between[between > 0])) if (between > 0).any() else 0.0
+    stated = np.append(MISSING, table["of_epoch"].to_numpy()[:-1])
+    lengths = np.append(0.0, steps[:-1]) + (usual if steps.min() == 0 else 0.0)
+    known = np.isfinite(stated) & (stated >= np.append(0.0, steps[:-1]))
+    counted: NDArray[np.float64] = steps + np.cumsum(np.where(fresh, np.where(known, stated, lengths), 0.0))
+    return counted, fresh & ~known & (usual > 1.0)
+
+
+def _epochs(start: pd.DataFrame) -> Epochs | None:
+    """The epochs that the lines name; None where they name none."""
+    named = start["epoch"].dropna()
+    if named.empty:
+        return None
+    return Epochs(int(named.iloc[0]), int(named.nunique()), not bool(start["guessed"].any()))
 
 
 def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[list[list[int]], int]:
@@ -237,7 +263,7 @@ def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:
     """The places at which the step number falls as after a checkpoint, with the time between the lines by dates that
     both state: not to the beginning, and printed as often as before, which another training or an evaluation is not.
     """
-    steps = _over_epochs(table["step"].to_numpy(), table["epoch"].to_numpy())
+    steps, _ = _over_epochs(table)
     starts, _ = _starts(steps, table["line"].to_numpy())
     lines, written = table["line"].to_numpy(), table["written_ns"].to_numpy()
     found = []

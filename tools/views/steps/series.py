@@ -273,7 +273,8 @@ def _averaged(log: JobLog) -> str:
     spans = log.steps["span"].to_numpy()
     if log.span == 1 and (log.step_time in SINGLE or spans[spans > 1].sum() <= HIDDEN_SHARE * spans.sum()):
         return ""
-    if log.step_time == "mean" and (gap := _gap(log.steps)) is not None:
+    counted = log.epochs is None or log.epochs.length_stated
+    if log.step_time == "mean" and counted and (gap := _gap(log.steps)) is not None:
         return MISSING_LINES.format(log.span, *gap)
     return IN_WORDS[log.step_time]
 
@@ -300,12 +301,21 @@ def _from_output(run: Run) -> RunSeries | None:
         table, long = _without_long(table)
         notes = (*notes, *long)
     table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
-    kept = table if _excerpt(log) else table[~settling(table)]
+    started = np.zeros(len(table), dtype=bool) if _excerpt(log) else _of_start(table)
+    if started.any():
+        notes = (*notes, START.format(int(started.sum()), len(table)))
+    if log.epochs is not None and not log.epochs.length_stated:
+        notes = (*notes, UNCOUNTED)
     return RunSeries(
-        kept, table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in (*MEANS, "stamps")
+        table[~started], table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in (*MEANS, "stamps")
     )
 
 
+START = "the first {} of {} step lines are left out as start-up"
+UNCOUNTED = (
+    "steps are counted in each epoch, and no line states how many an epoch has: the numbers of steps after the first "
+    "epoch are not exact"
+)
 # A job that begins or is resumed prints more lines than that before its steps; the first steps warm up.
 EXCERPT_LINES, EXCERPT_STEP = 20, 10
 MEAN_OF_MANY = 100  # steps: a mean over so many is none of the start
@@ -318,7 +328,30 @@ def _excerpt(log: JobLog) -> bool:
     first = log.steps.iloc[int(log.steps["line"].to_numpy().argmin())]
     if log.step_time == "bar" and first["span"] >= MEAN_OF_MANY:
         return True
-    return bool(not tracked and first["line"] <= EXCERPT_LINES and first["step"] - first["span"] >= EXCERPT_STEP)
+    later_epoch = log.epochs is not None and log.epochs.first > 1
+    if tracked:
+        return False
+    return late_excerpt(log.steps) or (later_epoch and bool(first["line"] <= EXCERPT_LINES))
+
+
+def late_excerpt(table: pd.DataFrame) -> bool:
+    """Whether the first line (columns line, step, span) is among the first ones of a text and of a late step."""
+    first = table.iloc[int(table["line"].to_numpy().argmin())]
+    return bool(first["line"] <= EXCERPT_LINES and first["step"] - first["span"] >= EXCERPT_STEP)
+
+
+LONG_LINE = 50  # steps: a mean over so many holds the start of a job as one of its steps
+LONG_START = 2.0  # times the median line: the start is all that such a mean shows
+
+
+def _of_start(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """The lines of the start of each rank: the first tenth; of means over many steps the first one where it is long."""
+    early, first = settling(table), (table.groupby("rank").cumcount() == 0).to_numpy()
+    usual = table.groupby("rank")["wall_ms"].transform("median")
+    many = (table["span"] >= LONG_LINE).to_numpy()
+    long = (table["wall_ms"] >= LONG_START * usual).to_numpy()
+    kept: NDArray[np.bool_] = early & (~many | (first & long))
+    return kept
 
 
 LONG_OF_PRINTED = (

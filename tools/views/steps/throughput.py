@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tools.run.model import Run
-from tools.views.steps.series import settling
+from tools.views.steps.series import LONG_LINE, late_excerpt, settling
 from tools.views.steps.shape import StepSeries
 
 LEAST_LINES = 2  # after the first ones, as of a job's output that states times
@@ -49,7 +49,8 @@ def rate_series(run: Run) -> RateSeries | None:
     if log is None or log.throughput is None or not log.steps.empty or run.ranks:
         return None
     table = log.throughput.table
-    usual = table[~settling(table)]
+    started = np.zeros(len(table), dtype=bool) if late_excerpt(table) else settling(table)
+    usual = table[~(started & (table["span"] < LONG_LINE).to_numpy())]
     if usual.empty:
         return None
     slowest = usual.groupby("rank")["per_s"].median().idxmin()

@@ -31,6 +31,7 @@ class StepLine:
     bare_time: float | None = None
     clock_s: float | None = None  # of a clock in the record, of which differences are used
     epoch: int | None = None
+    of_epoch: int | None = None  # the steps of an epoch, where the line states them behind the step: "50/983"
     samples: float | None = None
     samples_per_s: float | None = None
     tokens_per_s: float | None = None
