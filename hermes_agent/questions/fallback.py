@@ -13,7 +13,9 @@ from hermes_agent.questions.reading.question import Question, wording
 # A question for a reason, or for whether something is wrong: the diagnosis is about that.
 TROUBLE = re.compile(
     r"\bwhy\b|\b(wrong|slow\w*|hang\w*|hung|stuck|freez\w*|froze\w*|crash\w*|fail\w*|bottlenecks?|problems?|issues?|normal"
-    r"|bugs?|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken)\b|\btime ?d? ?outs?\b"
+    r"|bugs?|reasonable|culprits?|to blame|missing|to expect|expected|happen\w*|broken|forever)\b|\btime ?d? ?outs?\b"
+    r"|\btakes? (far |way |much |so |too |very )+(long|much)\b|\b(training|step|epoch|iteration) (times?|speeds?)\b"
+    r"|\b(debug|behind|increas\w*)\b"
     r"|^(which|what) (ranks?|[gn]pus?|nodes?|devices?)\b"
 )
 # What a step takes, and what of it.
@@ -23,7 +25,9 @@ OF_STEP = re.compile(
 )
 OF_DEVICES = re.compile(r"\b(gpus?|devices?|npus?)\b.*\b(used|busy|idle|low|utili[sz]\w*)\b")
 REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
-OTHERWISE = re.compile(r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should|would|could|what if)\b")
+OTHERWISE = re.compile(
+    r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should (i|we)|would|(?<!what )could|what if)\b"
+)
 
 
 def by_diagnosis(discussion: Discussion, question: Question, understood: bool) -> str:

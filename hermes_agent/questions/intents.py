@@ -73,6 +73,7 @@ AT_END = re.compile(
     r"|\b(first) (?:and|vs|versus|to|against|with) (?:the )?(last|final)\b"
 )
 AND_WHY = re.compile(r"\bwhy$")
+IN_PARTS = re.compile(r"^(where|which parts?|what takes)\b")  # a step as a whole is no answer to that
 AND_REASON = re.compile(r"\bwhy\b")  # a figure is no reason
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
@@ -173,7 +174,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         return "overview", found
     if name in OF_THEIR_OWN:
         return name, text
-    if name == NOT_MEASURABLE and (found := of_parts(discussion, question)):
+    lacking = name == NOT_MEASURABLE or (name == FIGURE and not cited_ids(text))
+    if lacking and (found := of_parts(discussion, question)):
         return "overview", found
     if name == NOT_MEASURABLE or name in OF_TROUBLE:
         return name, with_diagnosis(discussion, question, text, measurable=name != NOT_MEASURABLE)
@@ -196,6 +198,8 @@ def _answered(discussion: Discussion, question: Question, spoken: Question | Non
         return name, text
     if name == "breakdown" and AND_WHY.search(question.words):
         return name, blocks([" ".join(discussion.diagnosis.answer), text])
+    if name == "breakdown" and IN_PARTS.search(question.words) and cited_ids(text) and not discussion.profile().traced:
+        return name, text
     wanted = _wanted(discussion, own, name)
     general = wanted is None or (wanted.topic.given.get("kind") in asked.GENERAL and "part" not in wanted.topic.given)
     read = spoken is not None or own.names or not (name in BROAD or wanted) or not asked.asks_figure(own)
@@ -305,7 +309,9 @@ def _help(_: Discussion, __: Question) -> str:
 
 def _overview(discussion: Discussion, question: Question) -> str | None:
     summary = advice.summarise(discussion, question)
-    return None if summary is None else blocks([steps.longest_first(discussion, question), summary])
+    if summary is None:
+        return None
+    return blocks([steps.longest_first(discussion, question), summary, job_output.small_wait(discussion)])
 
 
 PAGED = {
@@ -321,7 +327,7 @@ OF_NO_FIGURE = {
     "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
     "sampled_devices", "last_call", "save_interval", "save_cost", "other_process",
-    "slower_cpu", "not_finite", "stage_layers", "experts", "stated_eta",
+    "two_runs", "slower_cpu", "not_finite", "stage_layers", "experts", "stated_eta",
 }  # fmt: skip
 # Kinds that speak of the question itself, or of a change and a case in words of their own.
 OF_THEIR_OWN = {
@@ -388,6 +394,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "identifiers": evidence_lookup.explain_ids,
         "gaps": causes.unanswered_checks,
         "comparison": advice.against_baseline,
+        "two_runs": comparisons.two_runs,
         "two_places": comparisons.two_places,
         "timeline": setup.timeline,
         "event": events.one_event,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
+from hermes_agent.questions.intents import FIGURE, NOT_UNDERSTOOD, Answer, cited_evidence, reply
 from hermes_agent.questions.prose import blocks, capital, unbracketed
 from hermes_agent.questions.reading.conversation import IT, Conversation, turn_of
 from hermes_agent.questions.reading.question import LIMIT
@@ -19,9 +19,10 @@ SEVERAL = "several_questions"
 
 _ENGLISH = r"(?:which|whats?|how|why|whom?|whose|when|where|is|are|was|were|does|do|did|can|could|should|would|any)\b"
 _GERMAN = r"(?:welche[rsnm]?|was|wie|wieviele?|warum|wieso|weshalb|wer|wen|wann|wo|woran|liegt|ist|sind|gibt)\b"
-_LINK = r"(?:\s*[,;?!]\s*|\s+)(?:and also|and|but|also|und auch|und|aber|sowie)\s+|\s*[;?!]\s+|(?<=[a-zA-Z]{2})\.\s+"
+_LINK = r"(?:\s*[,;?!]\s*|\s+)(?:and also|and|but|also|und auch|und|aber|sowie)\s+|\s*[;?!]\s+|(?<=[a-zA-Z\d%])\.\s+"
 # "and" begins a further question only before the word that a question begins with; a comma alone before fewer of them.
 PARTED = re.compile(rf"(?:{_LINK})(?={_ENGLISH}|{_GERMAN})|\s*,\s+(?=(?:which|what|how|why|who|when|where)\b)", re.I)
+YES_NO_PARTED = re.compile(r"\s*,\s+(?=(?:is|are|does|do|did|has|have)\b)", re.I)
 CHINESE_PARTED = re.compile(r"[，,；;？?。]\s*(?:并且|而且|以及|还有|那么|另外|和)?|(?<=\w)(?:并且|而且|以及|还有)")
 CHINESE_QUESTION = re.compile(r"多[少久大高长快]|几[个次步]|哪|为[什何啥]|怎[么样]|什么|是否|吗|是不是|有没有")
 # What comes first is a condition or a time there, and no question of its own.
@@ -65,9 +66,9 @@ def answered(discussion: Discussion, text: str, page: int = 0) -> Answer:
     """The answer to a question, or to each of several in one sentence; raises InputError as ``reply`` does."""
     parts = () if page else parted(text)
     if len(parts) < 2:
-        return reply(discussion, text, page)
+        return _after_statement(discussion, text, page)
     if len(parts) == 2 and _statement(parts[0]):  # what was seen is no question: the one after it is about it
-        return reply(discussion, text if WHY.match(parts[1]) else parts[1])
+        return _after_statement(discussion, text if WHY.match(parts[1]) else parts[1], page)
     found = _of_each(discussion, parts)
     if found is None or all(each.answer.intent == NOT_UNDERSTOOD for each in found):
         return reply(discussion, text, page)
@@ -76,12 +77,29 @@ def answered(discussion: Discussion, text: str, page: int = 0) -> Answer:
     return Answer(body, cited_evidence(discussion, body), notes=notes, intent=SEVERAL)
 
 
+def _after_statement(discussion: Discussion, text: str, page: int) -> Answer:
+    """The answer to a question; to what stands after a colon alone, where the whole is not understood."""
+    whole = reply(discussion, text, page)
+    before, _, after = text.rpartition(":")
+    if (
+        whole.intent not in (NOT_UNDERSTOOD, FIGURE)
+        or whole.evidence
+        or not before
+        or not QUESTION.search(after.strip())
+    ):
+        return whole
+    alone = reply(discussion, after.strip(), page)
+    return whole if alone.intent == NOT_UNDERSTOOD else alone
+
+
 def parted(text: str) -> tuple[str, ...]:
     """The questions of one text in their order; a single one as typed, without what ends it."""
     kept = text[:LIMIT].strip()
     pattern = PARTED if kept.isascii() or not CHINESE_QUESTION.search(kept) else CHINESE_PARTED
     parts = [each.strip(" ?!.,;，。？；") for each in pattern.split(kept, MOST_PARTS - 1)]
     parts = [each for each in parts if each]
+    if len(parts) == 1 and len(halves := YES_NO_PARTED.split(kept, 1)) == 2 and QUESTION.search(halves[0]):
+        parts = [each.strip(" ?!.,;") for each in halves]
     if len(parts) < 2 or CONDITION.search(parts[0]) or any(CLAUSE.search(each) for each in parts[:-1]):
         return (kept,)
     if pattern is CHINESE_PARTED and not all(CHINESE_QUESTION.search(each) for each in parts):

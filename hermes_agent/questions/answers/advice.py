@@ -23,6 +23,8 @@ from tools.knowledge.thresholds import Thresholds
 SUPPORTED = Thresholds()["confidence"]
 LOW_CONFIDENCE = "Low confidence; the likeliest change to help:"
 CAUSES_LISTED = 3
+WARNED = "step_time.output"
+TREND, FLUCTUATION = "step_time.trend", "step_time.fluctuation"
 FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
 ALL = re.compile(r"\b(everything|every (cause|problem)|both|all (of )?(them|causes|problems|these|this)|all)\b")
@@ -70,6 +72,8 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     of_losses = asked is not None and not OF_SPEED.search(asked[0]) and not discussion.profile().traced
     lost = of_losses and lost_from(discussion.profile()) is not None
     lead = wording(f"{kind}_{'lost' if lost else diagnosis.verdict}") if kind else ""
+    if kind in ("well", "usual") and (unchanged := _nothing_found(discussion)):
+        lead = unchanged
     first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(
@@ -80,6 +84,18 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
             "To know more, record:\n" + bullets(f"{general(need)}." for need in needs) if needs else "",
         ]
     )
+
+
+def _nothing_found(discussion: Discussion) -> str:
+    """That the recorded steps of a run without a trace show nothing wrong, with their drift; empty where something was
+    found, or too few steps are recorded to show it."""
+    profile, checks = discussion.profile(), discussion.diagnosis.checks
+    clean = {each.analyzer: each.text for each in checks if each.status == "clean"}
+    if profile.traced or profile.series is None or not clean.keys() & {TREND, FLUCTUATION}:
+        return ""
+    if discussion.diagnosis.causes or any(each.status == "found" for each in checks):
+        return ""
+    return paragraph([wording("nothing_found"), *clean.get(TREND, [])])
 
 
 def _part_of_first(discussion: Discussion) -> str:
@@ -122,6 +138,9 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
     if advice:
         sure = any(each.confidence >= SUPPORTED for each in discussion.diagnosis.causes)
         return _ordered(_supported_first(discussion), "Change this first:" if sure else LOW_CONFIDENCE)
+    warned = next((each.text for each in discussion.diagnosis.checks if each.analyzer == WARNED), [])
+    if warned:  # what the job's output warns of stands with what to do about it
+        return paragraph(warned)
     healthy = discussion.diagnosis.verdict == "healthy"
     said = f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
     leads = [] if healthy else discussion.diagnosis.leads[:1]

@@ -287,7 +287,12 @@ def _found(discussion: Discussion, status: CauseStatus, place: int, record: Caus
         parts.append("The confidence is low, so take it as a hypothesis.")
     if place and WHY_NOT.search(words):
         parts.append(_why_not_first(discussion, record))
-    return paragraph([*parts, *(f"Against it: {contrary}" for contrary in record.against)])
+    return paragraph([*parts, *(_contrary(each) for each in record.against)])
+
+
+def _contrary(text: str) -> str:
+    """What speaks against a cause; what is only open says so by itself."""
+    return text if text.startswith("Whether ") else f"Against it: {text}"
 
 
 def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:

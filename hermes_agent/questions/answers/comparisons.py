@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.questions.answers.events import more
 from hermes_agent.questions.answers.figures import figure
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, milliseconds, paragraph, row_table, span
+from hermes_agent.questions.prose import blocks, listed, milliseconds, paragraph, row_table, span
 from hermes_agent.questions.reading.asked import Asked, topic_of
-from hermes_agent.questions.reading.question import Question, lexicon
+from hermes_agent.questions.reading.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.compare import CompareRow
 from tools.errors import UsageError
@@ -29,6 +30,21 @@ BY = {
     "stack": r"\b(by|per|which) (the )?(python )?(lines?|functions?)\b",
     "shape": r"\b(by|per|which) (the )?shapes?\b",
 }
+
+
+def two_runs(discussion: Discussion, _: Question) -> str | None:
+    """How to compare two runs whose outputs lie in one folder, and the mean step of the one that was read; None where
+    no file holds another run."""
+    profile = discussion.profile()
+    log, series = profile.run.job_log, profile.series
+    if log is None or series is None or not log.unused or profile.traced:
+        return None
+    names = [quoted(each) for each in (*log.used, *log.unused)[:LISTED]]
+    more = " and others" if len(log.used) + len(log.unused) > LISTED else ""
+    read = f"By {listed([quoted(each) for each in log.used[:LISTED]])} a step takes {{series_step_ms:statistic=mean}}"
+    why = f"; {series.averaged}" if series.averaged else ""
+    files = f"The files: {', '.join(names)}{more}."
+    return paragraph([wording("two_runs"), files, discussion.say(f"{read} on average{why}.")])
 
 
 def two_places(discussion: Discussion, question: Question) -> str | None:

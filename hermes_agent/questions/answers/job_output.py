@@ -83,6 +83,15 @@ def slower_since(discussion: Discussion, question: Question) -> str | None:
     return blocks([paragraph(jump.text), why])
 
 
+def small_wait(discussion: Discussion) -> str:
+    """That steps hardly wait for data, where the job's own lines state it and the diagnosis does not; else empty."""
+    check, profile = _check(discussion, "io.data_loader"), discussion.profile()
+    if profile.traced or profile.series is None or check is None or check.status != "clean":
+        return ""
+    text, known = paragraph(check.text), " ".join(discussion.diagnosis.answer)
+    return text if cited_ids(text) and not set(cited_ids(text)) & set(cited_ids(known)) else ""
+
+
 def low_rate(discussion: Discussion, question: Question) -> str:
     """The rate as the job states it, where it does, and what the diagnosis says slows the steps down."""
     stated = "" if discussion.profile().traced else flop_rate(discussion, question)

@@ -47,7 +47,16 @@ FIGURES = (
         ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
     ),
     RecordedFigure(
-        re.compile(r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b"),
+        re.compile(
+            r"\b(cop(y|ies|ying)|transfers?|memcpy|htod|dtoh)\b(?=.*\b(host|device|gpu|cpu|htod|dtoh|memcpy)\b)"
+        ),
+        ("computation.output_operators", "step_time.profile_tables"),
+        re.compile(r"(?i)memcpy|cop(y|ies)\b|HtoD|DtoH"),
+    ),
+    RecordedFigure(
+        re.compile(
+            r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b|^what (takes|uses|costs|needs) .*\btime\b"
+        ),
         ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
         without_steps=True,
     ),

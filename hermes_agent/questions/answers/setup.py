@@ -117,8 +117,12 @@ def flops(discussion: Discussion, question: Question) -> str:
     """The MFU where shapes and the device's peak are known, else what is missing."""
     profile = discussion.profile()
     if not profile.traced:
+        if (known := discussion.measured("stated_mfu_pct")) is not None:
+            return discussion.say(wording("stated_mfu"), known)
         stated = discussion.measured("stated_tflops")
-        return wording("no_mfu") if stated is None else discussion.say(wording("mfu_of_stated"), stated)
+        if stated is not None:
+            return discussion.say(wording("mfu_of_stated"), stated)
+        return wording("no_mfu") if profile.run.job_log is None else wording("no_mfu_in_output")
     rank = question.ranks[0] if question.ranks else min(profile.run.rank_numbers)
     found = called(discussion, "mfu", rank=rank)
     known = {fact.metric: fact for fact in found.facts}

@@ -21,6 +21,7 @@ from tools.views.steps.series import RunSeries
 from tools.views.work import host_calls, most_grown, step_kernels
 from tools.whatif.critical_path import FAMILIES
 
+TIMERS = "step_time.timers"
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
 RECORDED_PARTS = ("data_wait", "waiting", "gc")
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
@@ -139,9 +140,10 @@ def break_down(discussion: Discussion, question: Question) -> str:
         return blocks(_parts(discussion, rank, step) for rank, step in pairs)
     ranks = question.ranks or (run_series(profile).slowest_rank,)
     found = [text for rank in ranks if (text := _recorded_parts(discussion, rank))]
-    if not found:
+    timed = next((each.text for each in discussion.diagnosis.checks if each.analyzer == TIMERS), [])
+    if not found and not timed:
         raise UsageError(NO_TRACE)
-    return blocks([*found, wording("rest_not_recorded")])
+    return blocks([*found, paragraph(timed) or wording("rest_not_recorded")])
 
 
 def _slowest_recorded(discussion: Discussion, question: Question) -> str:

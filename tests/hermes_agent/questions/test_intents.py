@@ -204,6 +204,7 @@ OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are an
     "slower_cpu": ["is rank 1's CPU slower than rank 0's?", "does rank 1 share its core with something slow?"],
     "rhythm": ["how often does the long step come and how long is it?", "how often do slow steps occur?"],
     "last_call": ["when did rank 3 last make progress", "which was the last collective of rank 3"],
+    "two_runs": ["which of the two runs is faster?", "how does it scale to 16 nodes?", "why is multi-gpu slower?"],
     "slower_since": ["since which step is it slower?", "when did it become slower"],
     "awaited": ["which gpu do all the others wait for?", "who are the others waiting for"],
     "sampled_devices": ["which gpu throttles?", "is one gpu different from the others"],

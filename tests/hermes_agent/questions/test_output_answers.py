@@ -131,3 +131,72 @@ def test_samples_of_a_device_are_no_records_of_steps(ask: Ask) -> None:
     assert "records of whole steps show" not in said
     sentences = re.findall(r"[A-Z][^.]{40,}\.", said)
     assert len(sentences) == len(set(sentences))
+
+
+def test_two_outputs_in_one_folder_are_two_runs_and_no_ranks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, seconds in (("one.log", 0.2), ("two.log", 0.3)):
+        lines = [f"step {at} loss 2.0 step_time {seconds + at % 3 / 1000:.3f} s" for at in range(1, 61)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    main(["ask", str(tmp_path), "why is one gpu better than two gpus?", "--no-llm"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "`hermes-dx compare FIRST SECOND`" in said
+    assert "`one.log`, `two.log`" in said
+    assert "201 ms" in said
+    assert "rank" not in said
+
+
+def test_a_device_at_no_load_is_no_rank(ask: Ask) -> None:
+    said = ask(MEANS, "data_time is high and the GPU is at 0 %: what is the bottleneck?")
+    assert "waiting for data" in said
+    assert "rank" not in said
+
+
+def test_a_steady_run_is_not_called_slow_where_it_is_asked_whether_it_is_normal(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time 0.{200 + at % 3} s" for at in range(1, 121)]
+    said = ask(lines, "is this run healthy, does it get slower?")
+    assert "Nothing wrong was found in the recorded steps" in said
+    assert "drifts by" in said
+    assert "does it get slower" in said
+    jumped = [f"step {at} loss 2.0 step_time {0.2 if at <= 60 else 0.3} s" for at in range(1, 121)]
+    assert "Nothing wrong" not in ask(jumped, "is this run healthy?")
+
+
+def test_a_small_wait_for_data_is_stated_where_it_is_asked_why_it_is_slow(ask: Ask) -> None:
+    lines = means({10 * at: (0.5 + at % 3 / 1000, 0.0005) for at in range(1, 21)})
+    said = ask([each.replace("10:0", "1:0") for each in lines], "why is it so slow?")
+    assert "waiting for data does not make it long" in said
+
+
+@pytest.mark.parametrize("question", ["Training takes too long", "what could be the reason for such training speeds?"])
+def test_a_complaint_that_is_not_understood_comes_with_the_diagnosis(ask: Ask, question: str) -> None:
+    assert re.search(r"3000 ms \[E\d+\]", ask(MEANS, question))
+
+
+def test_a_question_after_a_colon_is_answered_where_the_whole_is_not_understood(ask: Ask) -> None:
+    timers = "[2026-03-02 10:00:00,000] [INFO] [logging.py:69:log_dist] [Rank 0] time (ms) | "
+    lines = [f"{timers}forward: 100.00 | backward: 300.00 | backward_inner: 290.00 | step: 600.00"]
+    said = ask(lines, "Degradation after the new optimizer: what takes the time in a step?")
+    assert re.search(r"60\.0 % \[E\d+\] in `step`", said)
+    assert "degradation" not in said
+
+
+def test_the_stated_mfu_answers_a_question_for_it(ask: Ask) -> None:
+    line = "iter {0}: loss 4.0000, time {1:.2f}ms, mfu 31.{2}0%"
+    stated = [line.format(at, 250.0 + at % 3, at % 5) for at in range(10, 200, 10)]
+    assert re.search(r"MFU\) of 31\.\d % \[E\d+\] on average", ask(stated, "what is the MFU?"))
+    said = ask([line.format(at, 250.0 + at % 3, 0).replace("31.00", "-100.00") for at in range(10, 200, 10)], "MFU?")
+    assert "no value above 0 % was read" in said
+    assert "a trace does not say" not in said
+
+
+def test_what_the_output_warns_of_answers_what_can_be_done(ask: Ask) -> None:
+    error = (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+        "23.65 GiB of which 1.00 GiB is free. Process 77 has 22.60 GiB memory in use. Of the allocated memory 22.00 "
+        "GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+    )
+    said = ask([error], "OutOfMemoryError: what can I do?")
+    assert "a smaller batch" in said
+    assert "No cause was found" not in said

@@ -60,7 +60,7 @@ def test_where_the_time_goes_is_answered_as_far_as_records_do() -> None:
     found = reply(discuss(run), "Where does the time go?")
     assert {each.metric for each in found.evidence} == {"series_step_ms", "series_part_ms"}
     assert "Waiting for data: 30.0 ms" in found.text
-    assert "What the rest of the step goes into is not recorded." in found.text
+    assert "What the rest of the step goes into is not among what was read." in found.text
 
 
 def test_the_network_is_answered_from_the_checks_of_records(recorded: Discussion) -> None:
