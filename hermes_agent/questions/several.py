@@ -81,12 +81,8 @@ def _after_statement(discussion: Discussion, text: str, page: int) -> Answer:
     """The answer to a question; to what stands after a colon alone, where the whole is not understood."""
     whole = reply(discussion, text, page)
     before, _, after = text.rpartition(":")
-    if (
-        whole.intent not in (NOT_UNDERSTOOD, FIGURE)
-        or whole.evidence
-        or not before
-        or not QUESTION.search(after.strip())
-    ):
+    answered_so = whole.intent not in (NOT_UNDERSTOOD, FIGURE) or bool(whole.evidence)
+    if answered_so or not before or not QUESTION.search(after.strip()):
         return whole
     alone = reply(discussion, after.strip(), page)
     return whole if alone.intent == NOT_UNDERSTOOD else alone

@@ -55,7 +55,8 @@ FIGURES = (
     ),
     RecordedFigure(
         re.compile(
-            r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b|^what (takes|uses|costs|needs) .*\btime\b"
+            r"^where (does|do|did|is)(?!.*\b(host|cpu|program)\b) .*\btime\b"
+            r"|^what (takes|uses|costs|needs) .*\btime\b"
         ),
         ("computation.output_operators", "step_time.profile_tables", "cpu.sampled_stacks"),
         without_steps=True,

@@ -117,8 +117,9 @@ def flops(discussion: Discussion, question: Question) -> str:
     """The MFU where shapes and the device's peak are known, else what is missing."""
     profile = discussion.profile()
     if not profile.traced:
-        if (known := discussion.measured("stated_mfu_pct")) is not None:
-            return discussion.say(wording("stated_mfu"), known)
+        by_lines = discussion.measured("stated_mfu_pct")
+        if by_lines is not None:
+            return discussion.say(wording("stated_mfu"), by_lines)
         stated = discussion.measured("stated_tflops")
         if stated is not None:
             return discussion.say(wording("mfu_of_stated"), stated)

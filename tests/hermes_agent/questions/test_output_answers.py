@@ -95,8 +95,8 @@ def test_a_reason_that_names_slowness_itself_is_understood_after_another_questio
 
 
 def test_a_question_after_a_sentence_is_read_as_the_question(ask: Ask) -> None:
-    said = ask(MEANS, "Each iteration takes 3 s. Is the data loader the bottleneck?")
-    assert re.search(r"2\d{3} ms \[E\d+\] of each 3000 ms", said)
+    lines = means({10 * at: (0.5, 0.0005) for at in range(1, 10)})
+    assert ask(lines, "Each iteration takes 500 ms. Is the data loader the bottleneck?").startswith("No:")
 
 
 WATCHDOG = (
