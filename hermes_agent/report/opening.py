@@ -421,10 +421,10 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         busy = measure(profile, "part_pct", part="compute")
         return [Sentence(f"{takes}, {{1}} of it in computation.", (step, busy)), *unexplained]
     if not ranking.causes:
-        return [_only_leads(ranking, takes, step), *unexplained]
+        return [_only_leads(profile, ranking, takes, step), *unexplained]
     enough = profile.thresholds["confidence"]
     sure, top = ranking.sure(enough), ranking.leading(enough) or ranking.causes[0]
-    likely = f"Most likely cause{_doubt(top, enough)}: "
+    likely = f"{'Found' if _small_wait(top) else 'Most likely cause'}{_doubt(top, enough)}: "
     said = [_cost(profile, top, "Top bottleneck: " if top in sure else likely, marked)]
     if top is not ranking.causes[0]:
         said.append(_cost(profile, ranking.causes[0], "Possibly larger (low confidence): ", marked))
@@ -434,8 +434,16 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         return [*unexplained, *said]
     if not sure and _lead_is_larger(profile, ranking, top, marked):
         also = _cost(profile, top, f"Also found{_doubt(top, enough)}: ", marked)
-        return [_only_leads(ranking, takes, step), also, *unexplained]
+        return [_only_leads(profile, ranking, takes, step), also, *unexplained]
     return [*said, *unexplained]
+
+
+SMALL_WAIT_PCT = 10.0  # of a step: half of it may be hidden behind the device, and the rest explains no slow training
+
+
+def _small_wait(top: RankedCause) -> bool:
+    """Whether the cause is a wait for data in a job's lines that makes no step long."""
+    return top.finding.mechanism == "unexplained_wait" and top.impact_pct < SMALL_WAIT_PCT
 
 
 def _other_losses(ranking: Ranking) -> list[Sentence]:
@@ -468,7 +476,7 @@ def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause, marked
 WHOLE = ("step", "compute")  # parts that are no loss by themselves
 
 
-def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
+def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
         if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
@@ -486,7 +494,26 @@ def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
             if size.value and size.value == sizes.get(size.unit):
                 text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not recorded."
                 return Sentence(text, (step, size))
+    if (variation := _even_steps(profile)) is not None:
+        steps = "the lines" if profile.series is not None and profile.series.averaged else "steps"
+        return Sentence(f"{takes}; {steps} are even ({{1}} variation), and {NOT_JUDGED}.", (step, variation))
     return Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,))
+
+
+NOT_JUDGED = "whether that is fast for this model is not in the job's output"
+LEAST_EVEN = 3  # lines: two are alike by chance
+
+
+def _even_steps(profile: Profile) -> Fact | None:
+    """How much the step times of a job's output vary, where that is little; None where it is not, or not known."""
+    series = profile.series
+    log = profile.run.job_log
+    if profile.traced or series is None or series.origin != "job_log" or len(series.slowest_ms) < LEAST_EVEN:
+        return None
+    if log is None or log.step_time in ("running", "smoothed"):  # these hide how much steps differ
+        return None
+    variation = measure(profile, "series_variation_pct")
+    return variation if variation.value <= profile.thresholds["fluctuation_pct"] else None
 
 
 def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sentence:

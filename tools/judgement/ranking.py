@@ -18,7 +18,7 @@ from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
 from tools.judgement.verdict import Verdict, judge_records, judge_steps, unexplained_parts, with_unfinished
 from tools.views.profile import Profile
-from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
+from tools.whatif.predict import FLOOR_SHARE, STATED_FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
@@ -218,7 +218,8 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
         return None
     saving, far = finding.saving, reach(profile, "figure")
     step_ms, recorded_ms = saving.step_ms + saving.outside_ms, saving.step_ms
-    floor_ms = FLOOR_SHARE * step_ms
+    stated = saving.resampled_ms is not None or saving.at_most
+    floor_ms = (STATED_FLOOR_SHARE if stated else FLOOR_SHARE) * step_ms
     most_ms = saving.saved_ms + far.hopeful * (saving.most_ms - saving.saved_ms)
     least_ms = saving.saved_ms - far.cautious * (saving.saved_ms - saving.least_ms)
     if saving.resampled_ms is not None:

@@ -19,7 +19,7 @@ from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.steps.modes import steps_text
-from tools.views.steps.series import RunSeries
+from tools.views.steps.series import P95_STEPS, RunSeries, longest_steps
 
 # Parts of a step that records hold, and what they are called in a trace.
 OF_DATA = {"slow_data_reading", "slow_data_processing"}
@@ -33,13 +33,17 @@ SAID: Mapping[str, str] = MappingProxyType(
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
         "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
         "step": "A step takes {0} on average; what it consists of is not recorded.",
-        "waited": "A step takes {0} on average, {1} of it waiting for data by the lines; what the rest consists of is"
-        " not recorded.",
+        "waited": "A step takes {0} on average, {1} of it waiting for data by the lines; other parts of it are not read"
+        " from them.",
         "uneven_waited": "A step takes {0} on average, {1} at the median and {2} at the p95, and waits for data {3} of"
         " it by the lines: like work does not differ so much by what it computes, and what else steps wait for is not"
         " recorded.",
         "uneven": "A step takes {0} on average, {1} at the median and {2} at the p95: like work does not differ so"
         " much by what it computes, and what steps wait for is not recorded.",
+        "uneven_lines": "A step takes {0} on average; %s {1}, the longest, while the median line gives {2}: like work"
+        " does not differ so much by what it computes, and what steps wait for is not recorded.",
+        "uneven_lines_waited": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
+        " longest, while the median line gives {2}.",
         "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
         " recorded.",
     }
@@ -165,8 +169,15 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
 
 def _uneven(profile: Profile) -> bool:
     """Whether steps differ by more than what they compute does."""
-    p95, median = (measure(profile, "series_step_ms", statistic=each) for each in ("p95", "median"))
-    return p95.value >= profile.thresholds["uneven_steps_ratio"] * median.value > 0.0
+    long = "max" if _few_or_means(profile) else "p95"
+    most, median = (measure(profile, "series_step_ms", statistic=each) for each in (long, "median"))
+    return most.value >= profile.thresholds["uneven_steps_ratio"] * median.value > 0.0
+
+
+def _few_or_means(profile: Profile) -> bool:
+    """Whether lines are too few for a p95, or none of single steps."""
+    series = profile.series
+    return series is not None and (bool(series.averaged) or len(series.slowest_ms) < P95_STEPS)
 
 
 def _whole(profile: Profile, step: Fact) -> Sentence:
@@ -184,6 +195,11 @@ def _of_length(profile: Profile, step: Fact) -> Sentence:
     waited = _stated_wait(profile, step)
     if not _uneven(profile):
         return Sentence(SAID["waited" if waited else "step"], (step, *waited))
+    series = profile.series
+    if series is not None and _few_or_means(profile):
+        spread = (measure(profile, "series_step_ms", statistic=each) for each in ("max", "median"))
+        said = SAID["uneven_lines_waited" if waited else "uneven_lines"]
+        return Sentence(said % longest_steps(series), (step, *spread, *waited))
     spread = (measure(profile, "series_step_ms", statistic=each) for each in ("median", "p95"))
     return Sentence(SAID["uneven_waited" if waited else "uneven"], (step, *spread, *waited))
 

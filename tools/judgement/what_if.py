@@ -94,7 +94,7 @@ def _combined(parts: Sequence[Prediction], step_ms: float) -> Prediction:
         worst.append(1.0 - part.high_ms / before_ms)
     most = sum(each for each in best if each > 0) or max(best, default=0.0)
     least = max((each for each in worst if each > 0), default=0.0) + sum(each for each in worst if each < 0)
-    floor_ms = FLOOR_SHARE * step_ms
+    floor_ms = min([FLOOR_SHARE, *(part.low_ms / max(part.step_ms_before, 1e-9) for part in parts)]) * step_ms
     low_ms = max(min((1.0 - most), left) * step_ms, floor_ms)
     at_most = any(part.at_most for part in parts)
     return Prediction(

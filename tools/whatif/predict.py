@@ -18,6 +18,8 @@ from tools.whatif.timeline import Bar
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
 FLOOR_SHARE = 0.05
+# Where the lines of a job state what is left of a step, only what is too short for their digits may be missing.
+STATED_FLOOR_SHARE = 0.001
 # A saving nearer to zero than this many of its standard errors is within noise (about 95 % confidence).
 ERRORS_FROM_ZERO = 2.0
 # What a fix brings differs from what a replay says by this share of the saving even where the change itself is

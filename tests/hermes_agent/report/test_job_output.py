@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from tests.tools.sources.job_log.logs import megatron
@@ -83,7 +84,7 @@ def test_a_wait_for_data_that_the_lines_state_is_part_of_the_lead(tmp_path: Path
     (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
     found = diagnose(Request((tmp_path,)), lambda event: None)
     (lead,) = found.leads
-    assert "waiting for data by the lines; what the rest consists of is not recorded" in lead.claim
+    assert "waiting for data by the lines; other parts of it are not read from them" in lead.claim
     assert not any("slow_data" in each.cause for each in lead.candidates)
 
 
@@ -110,3 +111,46 @@ def test_an_mfu_that_the_program_does_not_know_is_not_said(tmp_path: Path) -> No
         "".join(f"iter {step}: loss 4.1, time {100 + step % 3}.00ms, mfu -100.00%\n" for step in range(40))
     )
     assert "MFU" not in " ".join(_answer(tmp_path))
+
+
+def lines_of(*times_s: float, gap: int = 1) -> str:
+    """Lines of one step each, or of ``gap`` steps, from the middle of a job, with a wait for data of 4 ms each."""
+    return "".join(
+        f"epoch: 0, iter: {700 + gap * at}/9999, reader_cost: 0.004 s, batch_cost: {each} s\n"
+        for at, each in enumerate(times_s)
+    )
+
+
+def diagnosis_of(folder: Path, text: str) -> Diagnosis:
+    (folder / "job.log").write_text(text)
+    return diagnose(Request((folder,)), lambda event: None)
+
+
+def test_even_steps_are_called_even_and_not_slow(tmp_path: Path) -> None:
+    found = diagnosis_of(tmp_path, lines_of(*[0.5, 0.51] * 6))
+    assert "steps are even (" in found.answer[0]
+    assert "is not in the job's output" in found.answer[0]
+
+
+def test_of_few_steps_the_longest_is_named_and_no_p95(tmp_path: Path) -> None:
+    found = diagnosis_of(tmp_path, lines_of(*[0.2] * 7, 3.0))
+    said = " ".join(found.answer)
+    assert "step 707 takes 3000 ms" in said
+    assert "p95" not in said + found.leads[0].claim
+
+
+def test_of_lines_of_many_steps_the_longest_block_is_named(tmp_path: Path) -> None:
+    """The p95 of four means would lie between the two longest: no line states it."""
+    found = diagnosis_of(tmp_path, lines_of(0.2, 0.2, 2.0, 0.21, gap=100))
+    assert "each of steps 801 to 900 takes 2000 ms" in found.leads[0].claim
+    assert "p95" not in found.leads[0].claim
+
+
+def test_a_bar_that_counts_to_the_number_of_epochs_counts_epochs(tmp_path: Path) -> None:
+    bars = "".join(
+        f"all:  10%|# | {at}/40 [{at * 50 // 60:02d}:{at * 50 % 60:02d}<10:00, 50.0s/it]\n" for at in range(30)
+    )
+    found = diagnosis_of(tmp_path, f"Namespace(lr=0.1, epochs=40)\n{bars}")
+    assert any("a step here is an epoch" in each for each in found.answer)
+    (tmp_path / "job.log").unlink()
+    assert not any("is an epoch" in each for each in diagnosis_of(tmp_path, f"Namespace(epochs=41)\n{bars}").answer)

@@ -15,6 +15,7 @@ from tools.views.profile import Profile
 
 SURE = 0.65  # that the loop waits is measured; whether for reading or for processing is not
 LEAST_LINES, LEAST_STEPS = 3, 10  # that fewer show may be the start of the workers alone
+MOSTLY_WAIT_PCT = 50.0  # of a step: a smaller wait leaves open what takes most of it
 CAUTIOUS = 0.5  # of the wait, where no line shows a step without it
 METHOD = "the wait for data that the step lines state, the most that a step can lose to it"
 METHOD_SPARED = "the wait for data that the step lines state; the range by resampling them"
@@ -23,6 +24,9 @@ OPEN = "Whether batches are slow to read or slow to make is not in these lines."
 ASYNCHRONOUS = (
     "The device works on what was launched before: as far as it computes during the wait, the step loses nothing to it."
 )
+STATED = "The line of step {} states {{0}} per step, {{1}} of it wait for data."
+COMPUTED = "By the running means up to step {} a step takes {{0}} there, {{1}} of it wait for data."
+COMPUTED_SPARED = "Lines with hardly any wait for data give {0} per step by their running means."
 ELSEWHERE = (
     "What else takes so long is not in these lines; in a job of several ranks a wait for the data of another rank looks"
     " the same."
@@ -43,7 +47,7 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     worst = worst_of({rank: fact.value for rank, fact in shares.items()})
     share, amount = shares[worst], measure(profile, "logged_data_wait_ms", rank=worst)
     step = measure(profile, "series_step_ms", statistic="mean", rank=worst)
-    others = _long_without(profile, worst)
+    others = (*_long_without(profile, worst), *_where(waiting_rows(profile, worst)))
     limit = profile.thresholds["data_wait_pct"]
     if share.value < limit:
         text = "By the job's own timer a step waits {0} for data, {1} of it: waiting for data does not make it long."
@@ -63,10 +67,11 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
         saving=_saving(profile, amount, least, spared is not None, bool(others), outside, rows),
-        details=_spared(spared, shorter),
+        details=_spared(spared, shorter, _computed(profile)),
         against=(say(OPEN), *(() if shorter else (say(ASYNCHRONOUS),))),
         disproved_by=DECIDE,
         signals=("data wait",),
+        hints={"alike": "stated_data_wait"},
     )
 
 
@@ -91,6 +96,8 @@ def _claim(amount: Fact, step: Fact, share: Fact, others: tuple[Sentence, ...]) 
     """The wait, and the step that is long without one."""
     text = "Waiting for data takes {0} of each {1} step ({2}), by the job's own timer; why is not in its lines."
     facts = [amount, step, share]
+    if share.value < MOSTLY_WAIT_PCT:
+        text += " The rest of the step is not divided by the lines, as far as they are read."
     for other in others:
         places = (f"{{{len(facts) + place}}}" for place in range(len(other.facts)))
         text += f" {other.template.format(*places)}"
@@ -98,8 +105,30 @@ def _claim(amount: Fact, step: Fact, share: Fact, others: tuple[Sentence, ...]) 
     return say(text, *facts)
 
 
-def _spared(spared: Fact | None, shorter: bool) -> tuple[Sentence, ...]:
-    text = "Lines with hardly any wait for data state {0} per step."
+NEARLY_ALL = 0.95  # of the wait
+MOST_NAMED = 5  # lines
+
+
+def _where(rows: pd.DataFrame) -> tuple[Sentence, ...]:
+    """The few lines that hold nearly all of the wait, where most others hardly wait."""
+    waits = (rows["data_wait_ms"] * rows["span"]).sort_values(ascending=False, kind="stable")
+    if len(rows) < 2 * LEAST_LINES or waits.sum() <= 0:
+        return ()
+    count = int((waits.cumsum() < NEARLY_ALL * waits.sum()).sum()) + 1
+    if count > min(MOST_NAMED, len(rows) // 2):
+        return ()
+    named = [str(int(step)) for step in sorted(rows.loc[waits.index[:count], "step"])]
+    steps = f"that of step {named[0]}" if count == 1 else f"those of steps {', '.join(named[:-1])} and {named[-1]}"
+    return (say(f"Nearly all of the wait is in few lines, {steps}."),)
+
+
+def _computed(profile: Profile) -> bool:
+    """Whether the times of the lines are computed here from running means."""
+    return profile.run.job_log is not None and profile.run.job_log.step_time == "unwound"
+
+
+def _spared(spared: Fact | None, shorter: bool, computed: bool) -> tuple[Sentence, ...]:
+    text = COMPUTED_SPARED if computed else "Lines with hardly any wait for data state {0} per step."
     return (say(text, spared),) if spared is not None and shorter else ()
 
 
@@ -111,7 +140,7 @@ def _long_without(profile: Profile, rank: int) -> tuple[Sentence, ...]:
     wait = measure(profile, "logged_long_rest_ms", rank=rank, what="data_wait")
     return (
         say(
-            f"The line of step {wall.steps[0]} states {{0}} per step, {{1}} of it wait for data. {ELSEWHERE}",
+            (COMPUTED if _computed(profile) else STATED).format(wall.steps[0]) + f" {ELSEWHERE}",
             wall,
             wait,
         ),

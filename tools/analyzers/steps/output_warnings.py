@@ -156,6 +156,8 @@ ONE_OF: dict[StepTime, str] = {
 }
 
 
+FIRST_OF_BAR = "The first step of a progress bar took {0} (line %d); how long later steps take is not known."
+OF_BAR = "The step up to line %d takes {0} by the clock of a progress bar." + UNSTEADY
 MOST_FEW = 10
 FEW_LINES = "The few step lines give {0} to {1} a step: too few to say which of it is usual."
 APART = (
@@ -193,6 +195,8 @@ def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
         least, most = (measure(profile, "logged_step_ms", statistic=each) for each in ("min", "max"))
         return [say(FEW_LINES, least, most)]
     text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
+    if log.grammars == ("progress bar",) and int(log.steps["span"].iloc[0]) == 1:
+        text = FIRST_OF_BAR if int(log.steps["step"].iloc[0]) == 1 else OF_BAR if log.step_time == "bar" else text
     return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
 
 

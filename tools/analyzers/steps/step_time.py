@@ -23,7 +23,7 @@ from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
 from tools.views.steps.levels import Level, plateaus
-from tools.views.steps.series import RunSeries, SeriesOrigin, stated_by
+from tools.views.steps.series import P95_STEPS, RunSeries, SeriesOrigin, longest_steps, stated_by
 from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
@@ -61,12 +61,13 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     if series.averaged:
         said = [say(f"{text}{series.averaged}.", facts[0])]
     elif not (qualifier or stretch):  # the mean stands in the headline
-        said = [say(f"By {source} the median step takes {{0}}, the p95 {{1}}.", *facts[1:])]
+        said = [_median(profile, series, source, facts)]
     else:
         said = [say(f"{text}their median is {{1}}, their p95 {{2}}.", *facts)]
     said += _start(profile, series)
     if series.origin == "job_log" and profile.run.job_log is not None:
         said += bars_apart(profile.run.job_log)
+        said += [say(OF_EPOCHS)] if _counts_epochs(profile.run.job_log) else []
         said += [say(SUMS)] if profile.run.job_log.step_time == "sum" else []
     if profile.host_records is not None and profile.host_records.sampled is not series:
         said.append(say(FEW_SAMPLES))
@@ -79,6 +80,16 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     return tuple(said)
 
 
+def _median(profile: Profile, series: RunSeries, source: str, facts: list[Fact]) -> Sentence:
+    """The median step and the p95; of too few steps for that the longest."""
+    if len(series.slowest_ms) >= P95_STEPS:
+        return say(f"By {source} the median step takes {{0}}, the p95 {{1}}.", *facts[1:])
+    longest = measure(profile, "series_step_ms", statistic="max")
+    return say(
+        f"By {source} the median step takes {{0}}; {longest_steps(series)} {{1}}, the longest.", facts[1], longest
+    )
+
+
 LONG_START_PCT = 100.0  # longer than the usual ones: a first line that takes twice as long is worth a sentence
 FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a reader counts them
 
@@ -86,6 +97,14 @@ FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a
 FIRST_LEFT_OUT = "%s, left out as start-up%s; over all lines the mean is {1}."
 WAITING_FIRST_LEFT_OUT = "%s, {2} of it wait for data, left out as start-up%s; over all lines the mean is {1}."
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
+
+
+OF_EPOCHS = "The progress bar counts to the number of epochs that the arguments state: a step here is an epoch."
+
+
+def _counts_epochs(log: JobLog) -> bool:
+    """Whether the items of the bar whose steps are used are epochs."""
+    return log.bar_total > 1 and log.bar_total == log.whole("epochs")
 
 
 def _start(profile: Profile, series: RunSeries) -> list[Sentence]:

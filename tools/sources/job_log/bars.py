@@ -46,6 +46,8 @@ APART_LINES = 2  # a bar that is drawn again stands in the same line or the next
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
 LEAST_POINTS = 2
+LEAST_REST_S = 10.0  # after a first step that is one of its own: whole seconds are exact to 10 % of it
+SHORTEST_MS = 0.1  # no step with an optimizer is shorter: a bar of such items counts samples or the like
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Bar:
     """The updates of one bar, epochs joined: steps done, seconds and ms of a step (-1 where not shown), lines."""
 
     name: str
+    total: int = 0
     done: array[int] = field(default_factory=lambda: array("q"))
     elapsed_s: array[float] = field(default_factory=lambda: array("d"))
     step_ms: array[float] = field(default_factory=lambda: array("d"))
@@ -155,7 +158,7 @@ class Bars:
                 mixed = self._falls_behind(kind, _apart(bar, point, line))
                 bar = None
         if bar is None:
-            bar = self._open[kind] = Bar(point.name, mixed=mixed)
+            bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed)
             self.bars.append(bar)
         bar.number = numbers
         bar.add(point, line)
@@ -171,13 +174,46 @@ class Bars:
 
     def training(self, least: int = LEAST_POINTS) -> list[Bar]:
         """Those of so many updates that may count training steps, the longest first."""
-        bars = [bar for bar in self.bars if len(bar.done) >= least and not OTHER.search(bar.name)]
+        bars = [bar for bar in self._together() if len(bar.done) >= least and not OTHER.search(bar.name)]
+        bars = [bar for bar in bars if not _of_items(bar)]
         bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
+
+    def too_short(self) -> Bar | None:
+        """A bar whose items are too short for training steps; None where none is."""
+        return next((bar for bar in self.bars if not OTHER.search(bar.name) and _of_items(bar)), None)
+
+    def _together(self) -> list[Bar]:
+        """The bars; those of one name and total of which updates are of several processes as one, each step once."""
+        kinds: dict[tuple[str, int], list[Bar]] = {}
+        for bar in self.bars:
+            kinds.setdefault((DIGITS.sub("#", bar.name), bar.total), []).append(bar)
+        mixed = {kind: own for kind, own in kinds.items() if any(bar.mixed for bar in own)}
+        others = [bar for kind, own in kinds.items() if kind not in mixed for bar in own]
+        return [*others, *(_joined(own) for own in mixed.values())]
 
     def _may_train(self, bar: Bar) -> bool:
         """Whether a bar of one update counts steps: by its name, or without one where steps are trained."""
         return bool(OF_STEPS.search(bar.name)) or (self.trained and not bar.name)
+
+
+def _joined(bars: list[Bar]) -> Bar:
+    """The updates of several bars by the steps done, of a step the first."""
+    whole = Bar(bars[0].name, bars[0].total, mixed=True)
+    updates = (each for bar in bars for each in zip(bar.done, bar.line, bar.elapsed_s, bar.step_ms, strict=True))
+    for done, line, elapsed_s, step_ms in sorted(updates):
+        if not whole.done or done > whole.done[-1]:
+            whole.done.append(done)
+            whole.line.append(line)
+            whole.elapsed_s.append(elapsed_s)
+            whole.step_ms.append(step_ms)
+    return whole
+
+
+def _of_items(bar: Bar) -> bool:
+    """Whether every rate that the bar shows is of items too short for training steps."""
+    shown = [each for each in bar.step_ms if each > 0]
+    return bool(shown) and max(shown) < SHORTEST_MS
 
 
 def _ends_next(bar: Bar, point: BarPoint, line: int) -> bool:
@@ -230,6 +266,10 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
         if bar.seconds >= LEAST_WHOLE_S:
             return [*_first_step(bar), *_by_clock(bar, from_start and bar.done[0] == 0)], "bar"
         whole_s = max(bar.elapsed_s) if from_start else bar.seconds
+        if whole_s >= LEAST_PART_S and (first := _first_step(bar)):
+            least_s = max(LEAST_REST_S, min(LEAST_PART_S, bar.seconds / 2))
+            rest = list(_by_clock(bar, False, least_s))
+            return [*first, *rest], "bar" if rest else "step"
         if whole_s >= LEAST_PART_S:
             return list(_by_clock(bar, from_start, min(LEAST_PART_S, whole_s / 2))), "bar"
     updates = zip(bar.done, bar.step_ms, bar.line, strict=True)

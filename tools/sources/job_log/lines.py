@@ -57,6 +57,7 @@ WORDS = (
         b"_limit",
         b"many workers",
         b"world size",
+        b"epochs",
         b"restart",
         b"DUE TO ",
         b"equeu",

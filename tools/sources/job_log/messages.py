@@ -55,6 +55,9 @@ ARGUMENTS = {
     *("hidden_size", "num_attention_heads", "ffn_hidden_size"),
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
+EPOCHS = re.compile(
+    r"(?<![A-Za-z_])(?:num_(?:train_)?|n_|max_|total_|train_)?epochs['\"]?\s{0,3}[=:]\s{0,3}(\d{1,9})(?![\d.])"
+)
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
 # Of the main process alone, at the end of HF Trainer's ``log_metrics``: the other lines are of one rank each.
 WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,6})?)\s*\Z")
@@ -294,6 +297,10 @@ def _stated(text: str) -> list[tuple[str, str]]:
             days, hours, minutes = (int(each or 0) for each in whole.groups()[:3])
             return [("train_runtime", str(round(86_400 * days + 3600 * hours + 60 * minutes + float(whole[4]), 6)))]
         return SUMMARY.findall(text)
+    if "epochs" in text and (found := EPOCHS.search(text)):
+        sized = WORLD_SIZE.search(text)
+        size = next((each for each in sized.groups() if each), "") if sized else ""
+        return [("epochs", found[1]), *([("world_size", size)] if size else [])]
     if "world size" in text and (found := WORLD.search(text)):
         return list(zip(WORLD_NAMES, found.groups(), strict=True))
     if any(mark in text for mark in OF_WORLD) and (found := WORLD_SIZE.search(text)):

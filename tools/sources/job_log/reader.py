@@ -144,13 +144,14 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
         epochs=next((series.epochs for series in chosen.values()), None),
+        bar_total=next((series.total for series in chosen.values()), 0),
         throughput=None if tables else _throughput(collector.streams, file),
         bars=() if tables else _bars(collector.streams, file),
         bars_apart=tuple(
             replace(each, file=file) for stream in collector.streams.values() if (each := stream.bars.apart) is not None
         ),
     )
-    notes += _ambiguous(collector.streams)
+    notes += [*_ambiguous(collector.streams), *_bars_of_items(collector.streams)]
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
 
@@ -158,6 +159,17 @@ AMBIGUOUS = (
     "%d step lines state several times or those of parts, and which one is of the step is not named: `--log-pattern` "
     "with a group time_s or time_ms says it"
 )
+
+
+OF_ITEMS = (
+    "a progress bar (line {}) counts {} items of {:.2g} ms, too short for training steps: samples or the like; left out"
+)
+
+
+def _bars_of_items(streams: Mapping[Stream, StreamRows]) -> list[str]:
+    """A note on a bar that counts no steps."""
+    found = [bar for stream in streams.values() if (bar := stream.bars.too_short()) is not None]
+    return [OF_ITEMS.format(bar.line[0], bar.total, max(bar.step_ms)) for bar in found[:1]]
 
 
 def _of_silent_ranks(logs: Sequence[JobLog]) -> tuple[WatchdogStatus, ...]:
@@ -342,6 +354,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         ranks_stated=any(log.ranks_stated for log in used),
         restarts=max((log.restarts for log in used), key=len),
         epochs=next((log.epochs for log in used), None),
+        bar_total=next((log.bar_total for log in used), 0),
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
         bars=() if steps else tuple(each for log in logs for each in log.bars),
         bars_apart=tuple(each for log in logs for each in log.bars_apart),

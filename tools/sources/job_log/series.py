@@ -62,6 +62,7 @@ class Series:
     clock: SampleClock = "none"
     restarts: tuple[Restart, ...] = ()
     epochs: Epochs | None = None
+    total: int = 0  # of a progress bar
 
 
 @dataclass
@@ -380,4 +381,4 @@ def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
-    return Series(_typed(table), kind, "progress bar")
+    return Series(_typed(table), kind, "progress bar", total=bar.total)

@@ -154,6 +154,17 @@ class RunSeries:
         return tuple(int(step) for step in sorted(chosen["step"].unique()))
 
 
+P95_STEPS = 20  # of fewer values a p95 lies between the two longest ones
+
+
+def longest_steps(series: RunSeries) -> str:
+    """The steps of the longest row of the slowest rank, with their verb: ``step 7 takes``, ``steps 11 to 20 take``."""
+    own = series.of(series.slowest_rank)
+    row = own.iloc[int(own["wall_ms"].to_numpy().argmax())]
+    last, span = int(row["step"]), int(row["span"]) if series.spans else 1
+    return f"step {last} takes" if span == 1 else f"each of steps {last - span + 1} to {last} takes"
+
+
 def series_of(run: Run) -> RunSeries | None:
     """From the monitor's records, else from step logs, else from the job's output, else None.
 

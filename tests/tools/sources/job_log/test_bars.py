@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import read
+from tools.analyzers.steps.output_warnings import single_line
 from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.reader import read_job_log
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 PLAIN_SEARCH = re.compile(r"\d{1,15}/\d{1,15}")
 LINE_CHARS = 1 << 16
@@ -106,3 +110,37 @@ def test_bars_of_processes_at_different_steps_give_no_time_between_their_updates
     log = read(tmp_path, text)
     assert len(log.bars_apart) == 1
     assert set(log.steps["wall_ms"]) == {20_000.0}
+
+
+def test_steps_behind_a_long_first_one_are_steps_of_their_own(tmp_path: Path) -> None:
+    text = bar(1, 4000, 23, "23.4s/it") + bar(2, 4000, 27, "12.1s/it") + bar(3, 4000, 35, "9.9s/it")
+    log = read(tmp_path, text)
+    assert log.steps[["step", "span", "wall_ms"]].to_numpy().tolist() == [[1, 1, 23_400.0], [3, 2, 6_000.0]]
+
+
+def test_a_first_step_alone_is_said_to_be_one(tmp_path: Path) -> None:
+    text = bar(1, 4000, 23, "23.4s/it") + bar(2, 4000, 27, "12.1s/it")
+    (tmp_path / "job.out").write_text(text)
+    profile = Profile(load_run([tmp_path / "job.out"]))
+    log = profile.run.job_log
+    assert log is not None
+    (said,) = single_line(profile, log)
+    assert said.template.startswith("The first step of a progress bar took {0} (line 1)")
+    assert [fact.value for fact in said.facts] == [23_400.0]
+
+
+def test_rates_of_all_processes_at_different_steps_are_used(tmp_path: Path) -> None:
+    """Three processes within three steps of each other, none of which draws more than one update in a row."""
+    shown = ((50, 150, 2.9), (47, 150, 3.2), (51, 153, 2.9), (48, 153, 3.2), (52, 156, 3.0), (49, 156, 3.1))
+    log = read(tmp_path, "".join(bar(done, 900, at, f"{rate:.2f}s/it") for done, at, rate in shown))
+    assert log.step_time == "smoothed"
+    assert log.steps["step"].tolist() == [47, 48, 49, 50, 51, 52]
+    assert log.steps["wall_ms"].sum() == pytest.approx(1e3 * sum(rate for *_, rate in shown))
+
+
+def test_items_that_are_too_short_for_steps_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_text("".join(f"Epoch {at}: 100%|##| 80000/80000 [00:02<00:00, 36000.0it/s]\n" for at in range(3)))
+    found = read_job_log(path)
+    assert found.log is None
+    assert any("too short for training steps" in note for note in found.notes)
