@@ -502,6 +502,8 @@ def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> S
 
 NOT_JUDGED = "whether that is fast for this model is not in the job's output"
 LEAST_EVEN = 3  # lines: two are alike by chance
+EVEN_PCT = 5.0  # steps of the same model and batch size take the same time within a few per cent
+COURSE = ("step_time.fluctuation", "step_time.trend", "step_time.change_point")
 
 
 def _even_steps(profile: Profile) -> Fact | None:
@@ -512,8 +514,10 @@ def _even_steps(profile: Profile) -> Fact | None:
         return None
     if log is None or log.step_time in ("running", "smoothed"):  # these hide how much steps differ
         return None
+    if any(check is not None and check.status == "found" for check in (check_of(profile, each) for each in COURSE)):
+        return None
     variation = measure(profile, "series_variation_pct")
-    return variation if variation.value <= profile.thresholds["fluctuation_pct"] else None
+    return variation if variation.value <= EVEN_PCT else None
 
 
 def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sentence:

@@ -94,6 +94,17 @@ def test_even_means_over_many_steps_lose_no_line_to_the_start(tmp_path: Path) ->
     assert profile.mean_step_ms == pytest.approx(500.0 + sum(range(1, 21)) / 20)
 
 
+@pytest.mark.parametrize("costs", [(6.0, 0.6), (0.6, 6.0)])
+def test_of_two_very_different_lines_no_mean_is_stated(tmp_path: Path, costs: tuple[float, float]) -> None:
+    lines = [f"epoch: 0, iter: {60 * at}/9999, batch_cost: {cost} s\n" for at, cost in enumerate(costs, start=1)]
+    (tmp_path / "job.log").write_text("".join(lines))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert profile.series is None
+    assert profile.run.job_log is not None
+    (said,) = single_line(profile, profile.run.job_log)
+    assert [fact.value for fact in said.facts] == [600.0, 6000.0]
+
+
 def test_an_excerpt_of_a_later_epoch_holds_no_start_up(tmp_path: Path) -> None:
     lines = [f"Epoch: [11][{at}/48]  Time {0.4 + at / 1e2:.3f} (0.5)  Data 0.01 (0.01)\n" for at in range(1, 13)]
     (tmp_path / "job.log").write_text("".join(lines))

@@ -46,6 +46,7 @@ WORLD_SIZE = re.compile(
     r"|GLOBAL_RANK: \d{1,7}, MEMBER: \d{1,7}/(\d{1,7})\b|distributed processes registered\. Starting with (\d{1,7}) "
     r"|\bNum processes: (\d{1,7})\b"
 )
+COMMENTS = ("#", "//")  # of program text that a job prints
 OF_WORLD = ("world_size", "WORLD_SIZE", "MEMBER", "processes")
 ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\] ?){0,6} {0,9}([a-z_]\w{1,60}) \.{3,99} {0,9}(\S.{0,80})\Z")
 ARGUMENTS = {
@@ -303,7 +304,8 @@ def _stated(text: str) -> list[tuple[str, str]]:
         return [("epochs", found[1]), *([("world_size", size)] if size else [])]
     if "world size" in text and (found := WORLD.search(text)):
         return list(zip(WORLD_NAMES, found.groups(), strict=True))
-    if any(mark in text for mark in OF_WORLD) and (found := WORLD_SIZE.search(text)):
+    stated = any(mark in text for mark in OF_WORLD) and not text.lstrip().startswith(COMMENTS)
+    if stated and (found := WORLD_SIZE.search(text)):
         return [("world_size", next(each for each in found.groups() if each))]
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]

@@ -312,6 +312,9 @@ def _from_output(run: Run) -> RunSeries | None:
         table, long = _without_long(table)
         notes = (*notes, *long)
     table = table.drop(columns="data_wait_ms") if table["data_wait_ms"].isna().all() else table
+    walls = table["wall_ms"]
+    if len(table) == LEAST_LINES and walls.max() >= LONG_START * walls.min():  # either may be the usual one
+        return None
     started = np.zeros(len(table), dtype=bool) if _excerpt(log) else _of_start(table)
     if started.any():
         notes = (*notes, START.format(int(started.sum()), len(table)))
@@ -352,13 +355,13 @@ def late_excerpt(table: pd.DataFrame) -> bool:
 
 
 LONG_LINE = 50  # steps: a mean over so many holds the start of a job as one of its steps
-LONG_START = 2.0  # times the median line: the start is all that such a mean shows
+LONG_START = 2.0  # times the median of the later lines: the start is all that such a mean shows
 
 
 def _of_start(table: pd.DataFrame) -> NDArray[np.bool_]:
     """The lines of the start of each rank: the first tenth; of means over many steps the first one where it is long."""
     early, first = settling(table), (table.groupby("rank").cumcount() == 0).to_numpy()
-    usual = table.groupby("rank")["wall_ms"].transform("median")
+    usual = table["wall_ms"].mask(first).groupby(table["rank"]).transform("median")
     many = (table["span"] >= LONG_LINE).to_numpy()
     long = (table["wall_ms"] >= LONG_START * usual).to_numpy()
     kept: NDArray[np.bool_] = early & (~many | (first & long))

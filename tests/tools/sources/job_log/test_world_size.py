@@ -42,7 +42,14 @@ def test_the_number_of_ranks_is_that_which_a_line_states(tmp_path: Path, line: s
 
 
 @pytest.mark.parametrize(
-    "line", ["tensor_model_parallel_world_size=4", "local_world_size: 4", "WORLD_SIZE=abc", "my_world_size=4"]
+    "line",
+    [
+        "tensor_model_parallel_world_size=4",
+        "local_world_size: 4",
+        "WORLD_SIZE=abc",
+        "my_world_size=4",
+        "    # with world_size=1 do it here",
+    ],
 )
 def test_sizes_of_parts_of_the_job_are_not_its_number_of_ranks(tmp_path: Path, line: str) -> None:
     assert run_of(tmp_path, f"{line}\n{STEPS}").layout.world_size is None
