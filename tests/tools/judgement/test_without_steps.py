@@ -87,6 +87,14 @@ def test_all_lines_that_are_left_out_as_start_up_are_named(tmp_path: Path) -> No
     assert "the first 2 of 14 step lines are left out as start-up" in profile.series.notes
 
 
+def test_a_first_step_far_shorter_than_the_others_is_no_start_up(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(megatron((1, 600.0), (2, 9000.0), (3, 9100.0), (4, 9050.0)))
+    (said,) = [each for each in unprofiled(Profile(load_run([tmp_path / "job.log"]))) if "Step 1" in each.template]
+    assert "far shorter than those after it" in said.template
+    assert "start-up" not in said.template
+    assert [fact.value for fact in said.facts] == pytest.approx([600.0, (600 + 9000 + 9100 + 9050) / 4])
+
+
 def test_even_means_over_many_steps_lose_no_line_to_the_start(tmp_path: Path) -> None:
     lines = [f"epoch: 0, iter: {50 * at}/9999, batch_cost: {0.5 + at / 1e3} s\n" for at in range(1, 21)]
     (tmp_path / "job.log").write_text("".join(lines))

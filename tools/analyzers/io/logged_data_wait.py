@@ -47,7 +47,8 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     worst = worst_of({rank: fact.value for rank, fact in shares.items()})
     share, amount = shares[worst], measure(profile, "logged_data_wait_ms", rank=worst)
     step = measure(profile, "series_step_ms", statistic="mean", rank=worst)
-    others = (*_long_without(profile, worst), *_where(waiting_rows(profile, worst)))
+    long = _long_without(profile, worst)
+    others = (*long, *_where(waiting_rows(profile, worst)))
     limit = profile.thresholds["data_wait_pct"]
     if share.value < limit:
         text = "By the job's own timer a step waits {0} for data, {1} of it: waiting for data does not make it long."
@@ -66,8 +67,8 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
         claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others)),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
-        saving=_saving(profile, amount, least, spared is not None, bool(others), outside, rows),
-        details=_spared(spared, shorter, _computed(profile)),
+        saving=_saving(profile, amount, least, spared is not None, bool(long), outside, rows),
+        details=_spared(spared, shorter, _computed(profile), bool(long)),
         against=(say(OPEN), *(() if shorter else (say(ASYNCHRONOUS),))),
         disproved_by=DECIDE,
         signals=("data wait",),
@@ -127,8 +128,9 @@ def _computed(profile: Profile) -> bool:
     return profile.run.job_log is not None and profile.run.job_log.step_time == "unwound"
 
 
-def _spared(spared: Fact | None, shorter: bool, computed: bool) -> tuple[Sentence, ...]:
+def _spared(spared: Fact | None, shorter: bool, computed: bool, others: bool) -> tuple[Sentence, ...]:
     text = COMPUTED_SPARED if computed else "Lines with hardly any wait for data state {0} per step."
+    text = f"The other lines{text.removeprefix('Lines')}" if others else text  # but for the long one
     return (say(text, spared),) if spared is not None and shorter else ()
 
 

@@ -96,6 +96,8 @@ FEW_LINES = 10  # printed steps: of so few the first one changes the mean, and a
 
 FIRST_LEFT_OUT = "%s, left out as start-up%s; over all lines the mean is {1}."
 WAITING_FIRST_LEFT_OUT = "%s, {2} of it wait for data, left out as start-up%s; over all lines the mean is {1}."
+SHORT_FIRST = "%s, far shorter than those after it (perhaps its launch): left out%s; over all lines the mean is {1}."
+SHORT_PCT = -50.0  # against each of the usual ones: no step that warms up is so short
 SUMS = "Each is the sum of the timers of forward, backward and step: a step takes at least as long."
 
 
@@ -119,6 +121,8 @@ def _start(profile: Profile, series: RunSeries) -> list[Sentence]:
     first, waited = measure(profile, "first_step_ms"), measured(profile, "first_step_data_wait_ms")
     whole = measure(profile, "logged_mean_ms")
     words = (_first_steps(log), _left_out_with_it(log, series))
+    if excess.value <= SHORT_PCT and first.value <= series.slowest_ms.min() * (1.0 + SHORT_PCT / 100.0):
+        return [say(SHORT_FIRST % words, first, whole)]
     if waited is None:
         return [say(FIRST_LEFT_OUT % words, first, whole)]
     return [say(WAITING_FIRST_LEFT_OUT % words, first, whole, waited)]

@@ -160,3 +160,22 @@ def test_the_first_lines_of_a_job_are_left_out(tmp_path: Path) -> None:
 
 def test_an_excerpt_from_the_middle_of_a_job_is_used_whole(tmp_path: Path) -> None:
     assert len(profile_of(tmp_path, *WAITING).series.usual) == 4  # type: ignore[union-attr]
+
+
+def test_the_few_lines_that_hold_nearly_all_of_the_wait_are_named(tmp_path: Path) -> None:
+    rows = [(10 * at, 0.3, 0.002) for at in range(20, 30)]
+    rows[3], rows[7] = (230, 8.0, 7.7), (270, 5.0, 4.7)
+    said = finding(profile_of(tmp_path, *rows)).claim.template
+    assert "Nearly all of the wait is in few lines, those of steps 230 and 270." in said
+
+
+def test_what_the_lines_leave_of_a_step_is_stated_in_full(tmp_path: Path) -> None:
+    """1 % of each step is no wait: a hundred times as fast at most, and not twenty."""
+    (cause,) = ranking(profile_of(tmp_path, *((10 * at, 4.0, 3.96) for at in range(20, 30)))).causes
+    assert cause.impact_pct == pytest.approx(99.0)
+
+
+def test_reading_and_preparing_batches_are_both_named_where_lines_state_a_small_wait(tmp_path: Path) -> None:
+    judged = ranking(profile_of(tmp_path, *((10 * at, 0.2, 0.013) for at in range(20, 26))))
+    assert judged.verdict == "inconclusive"
+    assert {each.cause for each in judged.leads[0].candidates} == {"slow_data_reading", "slow_data_processing"}
