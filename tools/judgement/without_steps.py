@@ -14,6 +14,10 @@ from tools.views.steps.throughput import rate_series
 STEP_TABLE = "the whole folder of the profiler, with its timeline and `step_trace_time.csv`"
 STEP_LINES = "the job's output with the time of each step (`--log-interval 1` or its like)"
 ALL_RANKS = "`py-spy dump --pid PID` on every rank while they hang, which shows what each of them waits for"
+CALLS = (
+    "the frames of these collectives in the flight recorder's dumps (`TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
+    " TORCH_NCCL_DUMP_ON_TIMEOUT=1`) of a rank that differs and of another one"
+)
 HOST_STACK = (
     "`py-spy dump --pid PID` of the training while its devices have no work, which shows what its host does then"
 )
@@ -62,6 +66,8 @@ def _of_samples(profile: Profile) -> str:
 
 def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:
     """Of a job's output without steps: what belongs to the largest thing that it holds."""
+    if log.reports and all(each.kind == "mismatch" for each in log.reports):
+        return "the report does not show which lines of the program make these calls", CALLS
     if log.reports or any(not each.code.startswith("Xid") for each in log.errors):
         return "a report of a hang does not show why a rank stays behind", ALL_RANKS
     if any(each.kind == "out_of_memory" for each in log.warnings):

@@ -13,6 +13,7 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph
 from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.communication.arrival import slowest_by_waiting
+from tools.analyzers.steps.reported_errors import NOT_ARRIVED
 from tools.views.communication.arrivals import arrivals, blame
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -243,6 +244,7 @@ def _by_records(discussion: Discussion) -> str:
     if of_collectives:
         order = (*REPORTED, *OF_COLLECTIVES)
         who_waited = all(each.analyzer in REPORTED[1:] for each in of_collectives)
+        who_waited &= not any(NOT_ARRIVED in text for each in of_collectives for text in each.text)
         said = (paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer)))
         return blocks([*said, wording("hang_next") if who_waited else ""])
     log = discussion.profile().run.job_log

@@ -203,6 +203,14 @@ def test_the_rank_that_reports_no_time_out_is_named(tmp_path: Path, printed: str
     assert missing.template == said
 
 
+@pytest.mark.parametrize(("ran_ms", "waits"), [(615_000, [600_013, 615_000]), (600_088, [600_013])])
+def test_ranks_that_waited_for_different_times_have_a_range(tmp_path: Path, ran_ms: int, waits: list[int]) -> None:
+    """Less than a second apart is not: both are 600 s."""
+    other = WATCHDOG.replace("ank7", "ank3").replace("ank 7", "ank 3").replace("600013", str(ran_ms))
+    said = answer(profile_of(tmp_path, other + WATCHDOG), "communication.timeouts").support[0]
+    assert [fact.value for fact in said.facts] == waits
+
+
 def test_ranks_in_different_collectives_are_said_to_be(tmp_path: Path) -> None:
     other = WATCHDOG.replace("ank7", "ank3").replace("ank 7", "ank 3").replace("ALLTOALL", "ALLREDUCE")
     check = answer(profile_of(tmp_path, WATCHDOG + other), "communication.timeouts")

@@ -11,8 +11,8 @@ from tools.views.profile import Profile
 SHOWN = 8
 MOST_SAID = 4
 AGAIN = (
-    "One answer shows one moment: only where a second one a minute later has the same counts do these ranks hold the"
-    " others up."
+    "One answer shows one moment: only where a second one a minute later has the same counts do the ranks that are"
+    " behind hold the others up."
 )
 
 
@@ -57,22 +57,26 @@ def _started(kinds: dict[str, list[CollectiveReport]]) -> list[Sentence]:
 
 def _mismatch(found: list[CollectiveReport]) -> list[Sentence]:
     """The ranks whose sizes or types differ, those with the same values together."""
-    alike: dict[tuple[str, str, str], list[int]] = {}
+    alike: dict[tuple[str, str, str, str], list[int]] = {}
     for each in found:
-        alike.setdefault((each.operation, each.wanted, each.differing), []).extend(each.ranks)
+        alike.setdefault((each.operation, each.number, each.wanted, each.differing), []).extend(each.ranks)
     said = []
-    for (operation, wanted, differing), ranks in list(alike.items())[:MOST_SAID]:
+    for (operation, number, wanted, differing), ranks in list(alike.items())[:MOST_SAID]:
         verb = "calls" if len(ranks) == 1 else "call"
         who, called = _named(tuple(sorted(set(ranks)))), operation or "a collective"
+        of_number = f" (collective {number})" if number else ""
         if wanted:
             text = (
-                f"{who} {verb} {{n0}} with {{n1}} where the others have {{n2}}: the ranks do not call the same"
-                " collectives in the same order, or with other tensors, and wait until the time-out."
+                f"{who} {verb} {{n0}}{of_number} with {{n1}} where the others have {{n2}}: the ranks do not call the"
+                " same collectives in the same order, or with other tensors."
             )
             said.append(say(text, names=(called, differing, wanted)))
         else:
             said.append(
-                say(f"{who}: the flight recorder's analysis reports {{n1}} in {{n0}}.", names=(called, differing))
+                say(
+                    f"{who}: the flight recorder's analysis reports {{n1}} in {{n0}}{of_number}.",
+                    names=(called, differing),
+                )
             )
     return said
 

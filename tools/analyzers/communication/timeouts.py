@@ -13,6 +13,7 @@ from tools.views.profile import Profile
 
 SHOWN_RANKS = 8
 SHOWN_COLLECTIVES = 3
+APART_MS = 1000.0  # watchdogs look every second or less often: smaller differences are theirs
 EACH_OTHER = (
     "Collectives of several process groups wait at once: a rank that has not called one of them may wait in another."
     " Where each group needs a rank that waits in the other one, this is a deadlock: look whether all ranks call the"
@@ -50,12 +51,15 @@ def timeouts(profile: Profile) -> Check | None:
 def _waited(profile: Profile, same: Sequence[CollectiveTimeout], ranks: Sequence[int], with_group: bool) -> Sentence:
     """Who waited in one collective, and for how long; its group only where several collectives timed out."""
     first = same[0]
-    waited = measure(profile, "timeout_wait_ms", rank=first.rank, sequence=first.sequence)
+    by_rank = [measure(profile, "timeout_wait_ms", rank=each.rank, sequence=each.sequence) for each in same]
+    least, most = (pick(by_rank, key=lambda fact: fact.value) for pick in (min, max))
+    apart = most.value - least.value >= APART_MS
     groups = {each.group for each in same} - {""}
     of_group = " of process group {n2}" if with_group and len(groups) == 1 else ""
     names = (first.operation, str(first.sequence), *(groups if of_group else ()))
-    text = f"{_ranks(ranks)} waited {{0}} for {{n0}} (sequence number {{n1}}{of_group}), which timed out."
-    return say(text, waited, names=names)
+    how_long = "{0} to {1}" if apart else "{0}"
+    text = f"{_ranks(ranks)} waited {how_long} for {{n0}} (sequence number {{n1}}{of_group}), which timed out."
+    return say(text, least, *([most] if apart else []), names=names)
 
 
 def _waiting(log: JobLog, same: Sequence[CollectiveTimeout]) -> list[int]:

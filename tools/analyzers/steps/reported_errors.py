@@ -15,6 +15,7 @@ from tools.run.recorded.job_log import JobLog, ReportedError
 from tools.views.profile import Profile
 
 SHOWN = 6  # errors, and ranks of one
+NOT_ARRIVED = "did not arrive"  # of the rank that an error names; answers look for it
 WAITS = ("EI0002", "EI0006", "EI0015")  # HCCL's codes of a rank that waits for others
 WHOSE = {
     "device": " It is an error of the hardware or its driver, not of the program.",
@@ -111,4 +112,4 @@ def _of_code(profile: Profile, log: JobLog, code: str, own: list[ReportedError])
     shown = ", ".join(map(str, ranks[:SHOWN])) + (f" and {len(ranks) - SHOWN} more" if len(ranks) > SHOWN else "")
     whom = "Rank" if len(ranks) == 1 else "Ranks"
     why = "an exit, work that takes longer than the time-out, and the network between them look alike here."
-    return say(f"{text} {whom} {shown} of the communicator did not arrive: {why}", count, names=(code,))
+    return say(f"{text} {whom} {shown} of the communicator {NOT_ARRIVED}: {why}", count, names=(code,))

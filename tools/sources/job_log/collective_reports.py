@@ -18,6 +18,7 @@ NOT_JOINED = re.compile(r"\[([\d, ]{1,2000})\] finished collective #(\d{1,15}), 
 STARTED = re.compile(r"\s*\[([\d, ]{1,4000})\] (started|finished) (\w{1,40})\s*\Z")
 NUMBERED = re.compile(r"#(\d{1,15}) (?:started|finished) ranks:\s*\Z")
 COLLECTIVE = re.compile(r"\bcollective: (?:nccl:)?(\w{1,40})\s*\Z")
+ENTRY = re.compile(r"\bCollective (\d{1,15}) at entry \d{1,15} errors\b")
 CULPRIT = re.compile(
     r"[Cc]ulprit rank (\d{1,7}); Error type: (\w{1,60})(?:, Expected (\w{1,20} \w{1,20}): '(.{1,80}?)' does not match"
     r" found \w{1,20} \w{1,20}: '(.{1,80}?)')?"
@@ -28,7 +29,7 @@ LAUNCHED = re.compile(r"(\d{1,7}) ranks? (?:have|has) launched up to operation (
 RAS_RANK = re.compile(r"\s*Rank (\d{1,7}) -- GPU \d{1,4} managed by process \d{1,9} on node (\S{1,80})")
 # One of these is in every line that the patterns above find.
 MARKS = (
-    *("collective", " started", " finished", "ulprit rank", "issing ranks"),
+    *("ollective", " started", " finished", "ulprit rank", "issing ranks"),
     *("operation counts", "launched up to", "managed by process"),
 )
 
@@ -41,6 +42,7 @@ class CollectiveReports:
     found: list[CollectiveReport] = field(default_factory=list)
     _operation: str = ""  # of the flight recorder's entry, or of the counts of NCCL RAS
     _number: str = ""
+    _entry: str = ""  # the collective's number in the flight recorder's analysis
     _counted: list[tuple[int, int, list[int], int]] = field(default_factory=list)  # ranks, operation, named, line
 
     def take(self, line: int, text: str) -> bool:
@@ -74,14 +76,18 @@ class CollectiveReports:
         return True
 
     def _of_flight_recorder(self, line: int, text: str) -> bool:
-        if operation := COLLECTIVE.search(text):
+        if entry := ENTRY.search(text):
+            self._entry = entry[1]
+        elif operation := COLLECTIVE.search(text):
             self._operation = operation[1]
         elif missing := MISSING.search(text):
             self._add("not_joined", _ranks(missing[1]), line, operation=self._operation)
         elif "ulprit rank" in text:
             for each in CULPRIT.finditer(text):
                 ranks, differing = (int(each[1]),), each[5] or each[2]
-                self._add("mismatch", ranks, line, self._operation, wanted=each[4] or "", differing=differing)
+                self._add(
+                    "mismatch", ranks, line, self._operation, self._entry, wanted=each[4] or "", differing=differing
+                )
         else:
             return False
         return True

@@ -100,7 +100,8 @@ WORDS = (
     *(b"0.000us", b"aten::", b"activities:", b"API calls:", b"Profiling result", b"[CUDA mem", b"(%)", b"Statistics"),
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
-    *(b"redop", b"NCCL_", b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
+    *(b"redop", b"NCCL_", b" at entry "),
+    *(b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
     *(
         b"collective #",
         b"ed ranks:",

@@ -34,6 +34,14 @@ def test_errors_of_hccl_are_the_answer(tmp_path: Path) -> None:
     assert reply(slow_loader(), "any HCCL errors?").text.startswith("Whether HCCL reported errors")
 
 
+@pytest.mark.parametrize("question", ["which rank did not arrive?", "which rank is stuck?"])
+def test_a_rank_that_hccl_names_is_not_said_to_be_unknown(tmp_path: Path, question: str) -> None:
+    text = reply(discuss(profile_of(tmp_path, WAITED.format(rank=4))), question).text
+    assert "did not arrive: " in text
+    assert "does not name the rank" not in text
+    assert "not the one that did not arrive" not in text
+
+
 def test_exhausted_and_short_memory_are_the_answer(tmp_path: Path) -> None:
     error = "CUDA out of memory. Tried to allocate 62.00 MiB (GPU 0; 16.00 GiB total capacity; 8.00 MiB free)"
     text = reply(discuss(profile_of(tmp_path, error)), "why does it run out of memory?").text

@@ -8,6 +8,7 @@ import pytest
 
 from tools.analyzers.registry import check_of
 from tools.findings import Sentence
+from tools.judgement.ranking import ranking
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -59,6 +60,11 @@ def test_ranks_with_another_size_are_named_together(tmp_path: Path) -> None:
     (sizes,) = said(tmp_path, SIZES)
     assert sizes.template.startswith("Ranks 2, 6 call")
     assert sizes.names == ("all_gather", "[[16]]", "[[8]]")
+    assert "(collective 5)" in sizes.template
+    assert "time-out" not in sizes.template
+    result = ranking(Profile(load_run([tmp_path])))
+    assert "stays behind" not in result.why
+    assert result.needs.startswith("the frames of these collectives")
 
 
 @pytest.mark.parametrize(
@@ -77,3 +83,4 @@ def test_ras_names_the_smaller_group_whichever_side_it_is_on(
     assert holds in first.template
     assert first.names[0] == "AllReduce"
     assert "One answer shows one moment" in again.template
+    assert "the ranks that are behind hold the others up" in again.template
