@@ -13,10 +13,10 @@ from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.session_ids import GivenIds
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from tools.findings import Fact, Sentence
+from tools.quotes import NAME_LIMIT as NAME_LIMIT
+from tools.quotes import quoted as quoted
 
-NAME_LIMIT = 80
 ONE = re.compile(r"(?<![\d.,])(1 \[E\d+\]) (collective|step|stage|call|group|kernel|rank)s\b")  # counts of one
-LONGEST_NAME = 4096  # more of a name is not even looked at
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,6 @@ def evidence_record(identifier: str, fact: Fact) -> EvidenceRecord:
         source=SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
         run=fact.run,
     )
-
-
-def quoted(name: str) -> str:
-    """A name read from a run, made harmless: no control characters, no back quotes, no citation marks, bounded."""
-    text = " ".join(printable(name, LONGEST_NAME).split())
-    text = text.replace("`", "'").replace("[", "(").replace("]", ")")
-    return f"`{text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + '…'}`"
 
 
 def render(sentence: Sentence, ledger: Ledger) -> str:

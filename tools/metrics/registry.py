@@ -68,12 +68,12 @@ from tools.metrics.recorded import (
     series,
     throughput,
 )
+from tools.quotes import quoted
 from tools.run.kinds import FILLS
 from tools.run.model import COUNTER_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.run.recorded.counters import COUNTERS
 from tools.views.profile import Profile
 
-NAME_LIMIT = 80
 HYPHENATED = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter")
 RECORDED = ("name", "group")  # argument values that a run's own files name: untrusted text
 
@@ -107,7 +107,7 @@ def _words(metric: str, argument: str, value: Argument) -> str:
     known: Mapping[str, str] = values.get(f"{metric}.{argument}", values.get(argument, {}))
     if text in known:
         return known[text]
-    return _quoted(text) if argument in RECORDED else _plain(text)
+    return quoted(text) if argument in RECORDED else _plain(text)
 
 
 @lru_cache(maxsize=1)
@@ -122,13 +122,6 @@ def _cause(key: str) -> str:
 
 def _plain(identifier: str) -> str:
     return "-".join(identifier.split("_")) if identifier in HYPHENATED else identifier.replace("_", " ")
-
-
-def _quoted(name: str) -> str:
-    """A recorded name without control characters, back quotes or citation marks, bounded in length."""
-    text = " ".join("".join(char if char.isprintable() else " " for char in name[: 4 * NAME_LIMIT]).split())
-    text = text.replace("`", "'").replace("[", "(").replace("]", ")")
-    return f"`{text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + '…'}`"
 
 
 MODULES = (

@@ -41,3 +41,17 @@ def test_long_text_is_cut_at_the_limit() -> None:
 
 def test_a_name_can_neither_end_its_quotes_nor_look_like_a_citation() -> None:
     assert quoted("x` [E1] `y") == "`x' (E1) 'y`"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("[CUDA memcpy HtoD]", "[CUDA memcpy HtoD]"),
+        ("libibverbs.so[.1]", "libibverbs.so[.1]"),
+        ("[[262144]]", "[[262144]]"),
+        ("see [C2] and [x]", "see (C2) and (x)"),
+        ("[click](http://x)", "(click)(http://x)"),
+    ],
+)
+def test_brackets_stay_where_they_read_as_no_mark(name: str, shown: str) -> None:
+    assert quoted(name) == f"`{shown}`"
