@@ -40,7 +40,14 @@ COPY = re.compile(r"\bmemcpy\b", re.I)
 WAITING = re.compile(r"(?:cuda|hip|acl\w*)\w*(?:Synchronize|StreamWaitEvent)|(?:cuda|hip)Memcpy(?!Async)", re.I)
 COPY_CALL = re.compile(r"(?:cuda|hip)MemcpyAsync")
 ALLOCATING = re.compile(r"(?:cuda|hip)(?:Malloc|Free)(?:Host|Async|Managed|Array)?\b|(?:cuda|hip)HostAlloc")
-OVERLAPPING = "Its rows contain one another, so they do not add up."
+OVERLAPPING = "Some of its rows contain others, so they do not add up."
+# Actions of Lightning that hold others: the loop of the epoch, that of a batch, and since version 1.1 the optimizer's
+# step, whose closure computes the loss and its gradients.
+HOLDS_OTHERS = re.compile(
+    r"run_training_(?:epoch|batch)\Z|run_(?:test_)?evaluation\Z|optimizer_step_(?:and|with)_closure"
+    r"|training_step_and_backward|\[LightningModule\].{1,80}\.optimizer_step\Z"
+)
+ADDED = "Its rows add up to {0}; what took longer outside of them is not in the table."
 OF_OPERATORS = "An operator's row holds its kernels and copies, which have rows of their own: the two do not add up."
 
 
@@ -93,7 +100,9 @@ def _meaning(profile: Profile, table: str, rows: pd.DataFrame) -> list[Sentence]
     if table == "torch.profiler, device" and rows["action"].str.startswith("aten::").any():
         said.append(say(OF_OPERATORS))
     if table == "Lightning":
-        said += [*_outside_batches(profile, rows), say(OVERLAPPING)]
+        nested = rows["action"].str.contains(HOLDS_OTHERS, regex=True).any()
+        added = say(ADDED, measure(profile, "table_rows_ms", table=table))
+        said += [*_outside_batches(profile, rows), say(OVERLAPPING) if nested else added]
     return said
 
 

@@ -29,6 +29,15 @@ def table_row_ms(profile: Profile, table: str, name: str) -> Measurement:
     return _of_row(profile, table, name, "total_ms")
 
 
+@metric("ms", "time in all rows of the table of {table}", "How much time do the rows of a profiler's table add up to?")
+def table_rows_ms(profile: Profile, table: str) -> Measurement:
+    """Sum of the rows, for tables of which none contains another one."""
+    log = job_log(profile)
+    tables = tables_of(log)
+    rows = tables[choice("table", table, list(tables))]
+    return of_lines(log, float(rows["total_ms"].sum()), rows, f"rows of {table}")
+
+
 @metric("%", "share of {name} by the table of {table}", "How much of the time does this take by the profiler's table?")
 def table_row_pct(profile: Profile, table: str, name: str) -> Measurement:
     """The share that the row states of all time of the table's kind, also of rows that were cut off."""

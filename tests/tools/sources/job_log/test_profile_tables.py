@@ -144,3 +144,24 @@ def test_what_an_epoch_of_lightning_takes_outside_of_its_batches(tmp_path: Path)
     )
     (rest,) = (each for each in answer(tmp_path, table).support if "lies outside of" in each.template)
     assert rest.facts[0].value == pytest.approx(30_000.0)
+
+
+FLAT = """\
+Profiler Report
+
+Action                  |  Mean duration (s)    |  Total time (s)
+-----------------------------------------------------------------
+get_train_batch         |  0.01                 |  10.0
+model_forward           |  0.03                 |  30.0
+model_backward          |  0.02                 |  20.0
+optimizer_step          |  0.015                |  15.0
+"""
+NESTED = FLAT + "run_training_batch      |  0.07                 |  70.0\n"
+
+
+def test_rows_of_lightning_add_up_unless_one_is_known_to_hold_others(tmp_path: Path) -> None:
+    """10 + 30 + 20 + 15 s."""
+    added = answer(tmp_path, FLAT).support[-1]
+    assert added.template.startswith("Its rows add up to")
+    assert [fact.value for fact in added.facts] == [75_000.0]
+    assert answer(tmp_path, NESTED).support[-1].template.startswith("Some of its rows contain others")
