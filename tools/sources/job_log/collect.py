@@ -42,6 +42,7 @@ from tools.sources.job_log.tables import (
 
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
+MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
 MOST_RANKS = 1 << 17
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
@@ -58,6 +59,7 @@ class StreamRows:
     timers: TimerRows = field(default_factory=TimerRows)
     step: int = -1  # of the last step line
     micro_steps: int = 0  # whose timers come before any step line
+    ahead: list[Timer] = field(default_factory=list)  # DeepSpeed prints them before the phases of the same step
 
 
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
@@ -156,6 +158,7 @@ class Collector:
             self._flat(line, flat_timers(line.number, text))
         elif ("it/s" in text or "s/it" in text) and (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
+            self.messages.behind(line.number, text, line.job_rank)
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
             self.messages.note(line.number, text)
@@ -172,9 +175,13 @@ class Collector:
             stream.timers.add(stream.micro_steps, timers)
             return
         stream.bars.trained |= len(phases) == len(PHASES)
-        if not self._numbered and len(phases) == len(PHASES):
+        if not self._numbered and len(phases) < len(PHASES):
+            stream.ahead += timers[: MOST_AHEAD - len(stream.ahead)]
+            return
+        if not self._numbered:
             self._add(line, StepLine(ENGINE, UNNUMBERED, sum(phases) or None, of="sum"), "")
-        elif self._numbered and ENGINE in stream.steps:
+            timers, stream.ahead = [*stream.ahead, *timers], []
+        elif ENGINE in stream.steps:
             return
         self._timed(stream, timers)
 

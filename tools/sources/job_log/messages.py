@@ -189,11 +189,9 @@ class Messages:
 
     def take(self, line: int, text: str, at_s: float | None = None, rank: int | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
-        if "atchdog" in text and (found := TIMEOUT.search(text)):
-            self._timed_out(line, text, found, rank)
-        elif "ast enqueued" in text and (found := STATUS.search(text)):
-            self._reported_status(line, text, found, rank)
-        elif stated := _stated(text):
+        if self._of_watchdog(line, text, rank):
+            return
+        if stated := _stated(text):
             for name, value in stated:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
@@ -202,6 +200,20 @@ class Messages:
             return
         elif not self.errors.take(line, text, at_s) and not self._warned(line, text):
             self.note(line, text)
+
+    def behind(self, line: int, text: str, rank: int | None = None) -> None:
+        """Read what another writer put behind a progress bar, which ends no line: a time-out or a warning."""
+        if not self._of_watchdog(line, text, rank):
+            self._warned(line, text)
+
+    def _of_watchdog(self, line: int, text: str, rank: int | None) -> bool:
+        if "atchdog" in text and (found := TIMEOUT.search(text)):
+            self._timed_out(line, text, found, rank)
+        elif "ast enqueued" in text and (found := STATUS.search(text)):
+            self._reported_status(line, text, found, rank)
+        else:
+            return False
+        return True
 
     def note(self, line: int, text: str) -> None:
         """Keep what the line says of saving or evaluating, as a step line may do as well."""

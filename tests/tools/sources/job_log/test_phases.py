@@ -36,6 +36,17 @@ def test_one_line_of_timers_states_the_shares_of_its_step(tmp_path: Path) -> Non
     assert check.support[0].names[0] == "step"
 
 
+def test_timers_before_the_phases_are_of_the_same_step(tmp_path: Path) -> None:
+    """The optimizer's 500 and 400 ms are of steps of 1000 and 1200 ms: 41 % of both, and not of the first alone."""
+    ahead = "rank=0 time (ms) | optimizer_gradients: 5.0 | optimizer_step: {}\n"
+    text = "".join(ahead.format(own) + MICRO + WHOLE.format(ms) for own, ms in ((500.0, 700.0), (400.0, 900.0)))
+    log = read(tmp_path, text)
+    own = log.timers[log.timers["name"] == "optimizer_step"]
+    assert own[["step", "max_ms"]].to_numpy().tolist() == [[1, 500.0], [2, 400.0]]
+    share = measure(profile_of(tmp_path, text), "printed_timer_pct", name="optimizer_step").value
+    assert share == pytest.approx(100 * 450 / 1100)
+
+
 def test_timers_of_a_job_that_numbers_its_steps_are_no_steps_of_their_own(tmp_path: Path) -> None:
     log = read(tmp_path, megatron((1, 500.0)) + WHOLE.format(700.0) + megatron((2, 500.0)) + WHOLE.format(700.0))
     assert log.grammars == ("Megatron-LM",)
