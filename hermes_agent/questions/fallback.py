@@ -23,7 +23,7 @@ OF_STEP = re.compile(
     r"\b(where|which parts?|what takes|what costs)\b.*\b(times?|slow\w*|long)\b"
     r"|\bhow (long|slow|fast)\b|\b(steps?|iterations?|epochs?|batch(es)?) (times?|takes?)\b|\bspends?\b.*\btime\b"
 )
-OF_DEVICES = re.compile(r"\b(gpus?|devices?|npus?)\b.*\b(used|busy|idle|low|utili[sz]\w*)\b")
+OF_DEVICES = re.compile(r"\b(gpus?|devices?|npus?)\b.*\b(used|busy|idle|low|utili[sz]\w*|bound)\b")
 REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
 OTHERWISE = re.compile(
     r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should (i|we)|would|(?<!what )could|what if)\b"

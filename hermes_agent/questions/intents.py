@@ -178,7 +178,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     if lacking and (found := of_parts(discussion, question)):
         return "overview", found
     if name == NOT_MEASURABLE or name in OF_TROUBLE:
-        return name, with_diagnosis(discussion, question, text, measurable=name != NOT_MEASURABLE)
+        lacks_all = name == NOT_MEASURABLE or text == wording("no_ranks_read")
+        return name, with_diagnosis(discussion, question, text, measurable=not lacks_all)
     return name, nearest_only(question, name, text, name in OF_NO_FIGURE) or text
 
 

@@ -15,6 +15,7 @@ from hermes_agent.questions.short_form import in_short, without_reading
 SAID_WORDS = 4  # fewer are a name that is asked about: "rank 3, why?"
 MOST_PARTS = 3  # further ones stay with the last
 MORE_ALONE = "Ask one of them alone for the rest of its answer."
+SAME_ANSWER = "The answer is the one above."
 SEVERAL = "several_questions"
 
 _ENGLISH = r"(?:which|whats?|how|why|whom?|whose|when|where|is|are|was|were|does|do|did|can|could|should|would|any)\b"
@@ -68,7 +69,8 @@ def answered(discussion: Discussion, text: str, page: int = 0) -> Answer:
     if len(parts) < 2:
         return _after_statement(discussion, text, page)
     if len(parts) == 2 and _statement(parts[0]):  # what was seen is no question: the one after it is about it
-        return _after_statement(discussion, text if WHY.match(parts[1]) else parts[1], page)
+        alone = _after_statement(discussion, text if WHY.match(parts[1]) else parts[1], page)
+        return alone if alone.intent != NOT_UNDERSTOOD else reply(discussion, text, page)
     found = _of_each(discussion, parts)
     if found is None or all(each.answer.intent == NOT_UNDERSTOOD for each in found):
         return reply(discussion, text, page)
@@ -131,7 +133,9 @@ def _of_each(discussion: Discussion, parts: tuple[str, ...]) -> list[Part] | Non
         fresh = [each for each in without_reading(answer.text).split("\n\n") if each not in said]
         said.update(fresh)
         read = "" if resolved.text == part else f" (read as “{capital(unbracketed(resolved.text))}”)"
-        found.append(Part(f"“{unbracketed(part)}”{read}", answer, blocks(fresh) or without_reading(answer.text)))
+        again = any(each.answer.text == answer.text for each in found)
+        body = SAME_ANSWER if again else blocks(fresh) or without_reading(answer.text)
+        found.append(Part(f"“{unbracketed(part)}”{read}", answer, body))
     return found
 
 

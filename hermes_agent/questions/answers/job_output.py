@@ -126,6 +126,8 @@ def drift(discussion: Discussion, question: Question) -> str:
         reason = check_text(check) if check is not None else ""
         opened = paragraph([wording("drift_open"), reason])
         return blocks([opened, _ends(discussion, profile), _range(discussion, profile)])
+    if slope is not None and abs(slope.value) >= profile.thresholds["fluctuation_pct"]:  # not told from the variation
+        return paragraph([wording("no_steady_drift"), *check.text, _range(discussion, profile)])
     unchanged = wording("no_drift") if YES_OR_NO.search(question.words) else wording("nothing_changed")
     return paragraph([unchanged, *check.text, _range(discussion, profile)])
 

@@ -205,12 +205,9 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
 def _printed_steps(discussion: Discussion, steps: Sequence[int]) -> str:
     """What the lines of steps state that are left out of the step times, as those of the start are."""
     stated = {step: discussion.measured("logged_step_ms", statistic="mean", step=step) for step in steps}
+    left = "it is left out of the step times, of which the mean is {series_step_ms:statistic=mean}."
     return paragraph(
-        discussion.say(
-            f"The line of step {step} states {{0}}; it is left out of the step times, of which the "
-            "mean is {{series_step_ms:statistic=mean}}.",
-            fact,
-        )
+        discussion.say(f"The line of step {step} states {{0}}; {left}", fact)
         for step, fact in stated.items()
         if fact is not None
     )
