@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS, PETTITT_P, ChangePoint, StepSeries
+from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS, PETTITT_P, TREND_STEPS, ChangePoint, StepSeries
 
 LEAST_POINTS = 5  # values of a level, where each is the mean over several steps
 LEAST_SHIFT = 0.1  # of the level before: what the live monitor calls a slow step too
@@ -112,7 +112,7 @@ def _split(steps: StepSeries, most: int) -> list[StepSeries]:
     later = steps.numbers >= change.step
     span = max(1.0, float(np.median(np.diff(steps.numbers))))
     points = min(int(later.sum()), int((~later).sum()))
-    if points < LEAST_POINTS or points * span < LEAST_STEPS:
+    if points < LEAST_POINTS or points * span < TREND_STEPS:
         return [steps]
     before = _split(StepSeries(steps.numbers[~later], steps.ms[~later]), most - 1)
     return [*before, *_split(StepSeries(steps.numbers[later], steps.ms[later]), most - len(before))]
