@@ -329,6 +329,25 @@ def test_allocator_flushes_per_step_are_found_and_seldom_ones_are_not(tmp_path: 
     assert answer(profile_of(tmp_path, megatron(*STEPS) + flush), "memory.output_flushes").status == "clean"
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "... gpu/gpu_device.cc:1700] Cannot dlopen some GPU libraries.\nSkipping registering GPU devices...",
+            "without",
+        ),
+        ("W0101 torch/_dynamo/convert_frame.py:12] WON'T CONVERT forward /a/model.py line 3", "run uncompiled"),
+        ("[rank1]:[E1 x.cpp:1] [PG ID 0 Rank 1] ProcessGroupNCCL's watchdog got stuck for 600 seconds", "no progress"),
+        ("WARNING:tensorflow:Callback method `on_x` is slow compared to the batch time (batch time: 0.1s vs", "Keras"),
+    ],
+)
+def test_further_warnings_are_repeated_with_what_they_mean(tmp_path: Path, line: str, said: str) -> None:
+    check = answer(profile_of(tmp_path, megatron(*STEPS) + f"{line}\n" * 2), "step_time.output")
+    assert check.status == "found"
+    (warned,) = [each for each in check.support if said in each.template]
+    assert warned.facts[0].value == 2.0
+
+
 def test_warnings_and_time_outs_behind_a_progress_bar_are_read(tmp_path: Path) -> None:
     """2 and 3 flushes behind updates of a bar and 1 alone, in 3 lines; one step of the bar is known."""
     bar = "epoch 0:  22%|##        | {}/120 [30:23<1:54:12, 72.90s/it]"

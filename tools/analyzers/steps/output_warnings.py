@@ -20,6 +20,13 @@ MEANING: dict[WarningKind, str] = {
     "trains_on_cpu": "The output says that the training runs on the CPU: {0}.",
     "operator_on_cpu": "The output says that an operator that the device lacks falls back to the CPU: {0}.",
     "job_restart": "Torchrun or the scheduler started workers again, or stopped the job, by {0}.",
+    "device_libraries": "TensorFlow could not load libraries of the GPU and goes on without its devices: {0}.",
+    "uncompiled": "torch.compile could not convert functions, which run uncompiled: {0}.",
+    "stuck_watchdog": (
+        "PyTorch's monitor reports a watchdog that makes no progress: a call of NCCL or CUDA hangs in that process, or"
+        " another thread holds the GIL within one: {0}."
+    ),
+    "slow_callback": "Keras warns of a callback that is slow compared to a batch: {0}.",
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second

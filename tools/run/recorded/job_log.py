@@ -64,6 +64,10 @@ WarningKind = Literal[
     "accelerator_unused",
     "job_restart",
     "not_finite_loss",
+    "device_libraries",
+    "uncompiled",
+    "stuck_watchdog",
+    "slow_callback",
 ]
 
 

@@ -101,6 +101,7 @@ WORDS = (
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
     *(b"redop", b"NCCL_", b" at entry "),
+    *(b"registering GPU", b"WON'T CONVERT", b"got stuck", b"slow compared to"),
     *(b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
     *(
         b"collective #",

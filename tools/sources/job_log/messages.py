@@ -130,6 +130,18 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
         ).search,
     ),
     (
+        "device_libraries",
+        ("Skipping registering GPU",),
+        re.compile(r"\bSkipping registering GPU devices").search,
+    ),
+    ("uncompiled", ("WON'T CONVERT",), re.compile(r"\bWON'T CONVERT \S").search),
+    ("stuck_watchdog", ("got stuck",), re.compile(r"watchdog got stuck for \d{1,9} seconds").search),
+    (
+        "slow_callback",
+        ("slow compared to",),
+        re.compile(r"\b[Cc]allback .{0,80}is slow compared to the batch").search,
+    ),
+    (
         "trains_on_cpu",
         ("cpu", "CPU"),
         _on_cpu,
