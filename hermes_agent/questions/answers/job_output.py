@@ -111,6 +111,8 @@ def drift(discussion: Discussion, question: Question) -> str:
         steady = check is not None and check.status == "clean"
         return paragraph([wording("rate_steady") if steady else "", rated])
     profile = discussion.profile()
+    if not profile.measured and not profile.run.cut:
+        return wording("no_steps_read")
     by_records = profile.series is not None
     jump = discussion.measured("series_shift_pct" if by_records else "level_shift_pct")
     slope = discussion.measured("series_trend_pct" if by_records else "step_trend_pct")

@@ -216,3 +216,8 @@ def test_steps_that_vary_more_than_they_drift_are_not_called_unchanged(ask: Ask)
 def test_what_was_seen_is_part_of_the_question_where_that_alone_is_not_understood(ask: Ask) -> None:
     said = ask(MEANS, "The step time is increasing during training. Do these lines show it?")
     assert "first of the 4 lines gives 500 ms" in said
+
+
+def test_whether_something_changed_is_not_known_without_steps(ask: Ask) -> None:
+    said = ask([WATCHDOG.format(1)], "what changed over time?")
+    assert said.startswith("No series of steps was read")

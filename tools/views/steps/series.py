@@ -317,7 +317,8 @@ def _from_output(run: Run) -> RunSeries | None:
         return None
     started = np.zeros(len(table), dtype=bool) if _excerpt(log) else _of_start(table)
     if started.any():
-        notes = (*notes, START.format(int(started.sum()), len(table)))
+        count = int(started.sum())
+        notes = (*notes, FIRST.format(len(table)) if count == 1 else START.format(count, len(table)))
     if log.epochs is not None and not log.epochs.length_stated:
         notes = (*notes, UNCOUNTED)
     return RunSeries(
@@ -325,6 +326,7 @@ def _from_output(run: Run) -> RunSeries | None:
     )
 
 
+FIRST = "the first of {} step lines is left out as start-up"
 START = "the first {} of {} step lines are left out as start-up"
 UNCOUNTED = (
     "steps are counted in each epoch, and no line states how many an epoch has: the numbers of steps after the first "
