@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Epochs, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
+from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.step_figures import Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS
 from tools.sources.job_log.meter_means import meter_row, of_meters
@@ -48,6 +49,10 @@ FIGURES = (
 LEAST_RATES = 4  # lines
 TOKENS, TOKENS_UNIT = "tokens_per_s", "tokens/s"
 SAMPLES, SAMPLES_UNIT = "samples_per_s", "samples/s"
+RISING = (
+    "the times of the pattern rise from line to line; where they count since the start, name its group clock_s or "
+    "clock_ms"
+)
 DERIVED = "the time of a step is what the lines state that a step holds over what they state per second"
 
 
@@ -173,7 +178,7 @@ class StepRows:
         """The times of the lines in ms, and what they are of; None where nothing states them."""
         if (passed := _differences(start, notes, least)) is not None:
             return passed, "block"
-        if (times := _own_times(start, notes, least)) is not None:
+        if (times := _own_times(start, notes, least, self.grammar)) is not None:
             return times, self.of
         stamped = _stamp_times(stamps, least, exact)
         return None if stamped is None else (stamped, "stamps")
@@ -310,6 +315,9 @@ def _differences(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[n
     """The time of a step in ms by lines that state the time since the start; None where they state another one."""
     walls = table["wall_ms"].to_numpy()
     stated = np.isfinite(walls)
+    if not stated.any():
+        walls = 1e3 * table["bare"].to_numpy()  # a clock without a unit counts seconds
+        stated = np.isfinite(walls)
     clock = stated.sum() >= least and (table["running"].to_numpy()[stated] > 0).all() and _runs(walls[stated])
     if not clock:
         return None
@@ -318,10 +326,11 @@ def _differences(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[n
     return passed / np.maximum(np.diff(table["step"].to_numpy(), prepend=MISSING), 1.0)
 
 
-def _own_times(table: pd.DataFrame, notes: list[str], least: int) -> NDArray[np.float64] | None:
+def _own_times(table: pd.DataFrame, notes: list[str], least: int, grammar: str) -> NDArray[np.float64] | None:
     """The time of a step in ms as the lines state it; None where they do not."""
     walls = table["wall_ms"].to_numpy()
     if np.isfinite(walls).sum() >= least:
+        notes += [RISING] if grammar == GIVEN and _runs(walls[np.isfinite(walls)]) else []
         return walls
     bare = table["bare"].to_numpy()
     known = bare[np.isfinite(bare)]

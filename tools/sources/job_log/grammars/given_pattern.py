@@ -15,7 +15,8 @@ from tools.sources.job_log.scan import lines_of, scanned_starts
 
 GRAMMAR = "given pattern"
 TIMES = {"time_s": "s", "time_ms": "ms"}
-GROUPS = ("step", "time", *TIMES, "samples", "tokens")
+CLOCKS = {"clock_s": 1.0, "clock_ms": 1e-3}  # of which differences are used, in seconds
+GROUPS = ("step", "time", *TIMES, *CLOCKS, "samples", "tokens")
 LONGEST = 1000  # characters of a pattern
 
 
@@ -23,7 +24,8 @@ LONGEST = 1000  # characters of a pattern
 class GivenPattern:
     """``text`` with the named groups of ``GROUPS``, of which one is a time; UsageError says what is wrong with it.
 
-    A ``time`` without a unit is judged by its size, as in any line. ``samples`` and ``tokens`` are those of the step.
+    A ``time`` without a unit is judged by its size, as in any line. ``clock_s`` and ``clock_ms`` are times since the
+    start, or since 1970, of which differences are used. ``samples`` and ``tokens`` are those of the step.
     """
 
     text: str
@@ -44,7 +46,7 @@ class GivenPattern:
         names = [groups.field(place).name for place in range(groups.num_fields)]
         other = [name for name in names if name not in GROUPS]
         self._names = tuple(names)
-        if other or not {"time", *TIMES} & set(names):
+        if other or not {"time", *TIMES, *CLOCKS} & set(names):
             known = ", ".join(GROUPS)
             what = f"has a group {other[0]!r}" if other else "has no group for a time"
             raise UsageError(f"the log pattern {self.text!r} {what}; its groups are {known}")
@@ -74,12 +76,17 @@ def _figures(groups: dict[str, bytes | None]) -> StepLine:
     times = [in_ms(stated[name], unit) for name, unit in TIMES.items() if stated.get(name)]
     wall_ms = next((time for time in times if time is not None), None)
     tokens = number(stated.get("tokens", ""))
+    clocks = ((stated[name], scale) for name, scale in CLOCKS.items() if stated.get(name))
+    clock, scale = next(((text, scale) for text, scale in clocks if number(text) is not None), ("", 1.0))
+    clock_s = number(clock)
     return StepLine(
         GRAMMAR,
         UNNUMBERED if step is None else step,
         wall_ms,
         of="unstated",
         bare_time=number(stated.get("time", "")),
+        clock_s=None if clock_s is None else clock_s * scale,
+        clock_step_s=scale / 10.0 ** len(clock.partition(".")[2]),
         samples=number(stated.get("samples", "")),
         tokens_per_s=1e3 * tokens / wall_ms if tokens is not None and wall_ms else None,
     )

@@ -72,6 +72,8 @@ def metric_logger(text: str) -> StepLine | None:
     torchvision, DETR and MAE, means over the last 20 iterations; ``iter: 1120 .. time: 0.5088 (0.4600)  data: 0.0164
     (0.0177)`` of maskrcnn-benchmark, the median of the last ones and the mean since the start."""
     times, place, step = LOGGED.search(text), PLACE.search(text), ITERATION.search(text)
+    if times is None and place is not None and (clock := CLOCK.match(text, place.end())):
+        return _clocked(text, place, clock)
     if times is None or (place is None and step is None):
         return generic_line(text)
     at = int(step[1]) if step else int(place[2]) if place else 0
@@ -86,6 +88,24 @@ def metric_logger(text: str) -> StepLine | None:
         data_wait_ms=None if data is None or data < 0 else 1e3 * data,
         average="start" if whole else "",
         rounding_ms=_rounding_ms(times[2]) if whole else 0.0,
+    )
+
+
+CLOCK = re.compile(rf"\]?,?\s{{0,3}}time: ({NUMBER})(?=,|\s|\Z)")
+COUNTER = re.compile(r"\A\W{0,3}(\d{1,15})\s{1,3}(?=Epoch)")
+
+
+def _clocked(text: str, place: re.Match[str], clock: re.Match[str]) -> StepLine:
+    """DCGAN-tensorflow: ``[      12 Epoch:[ 0/25] [  11/ 273] time: 9.2979, d_loss: 1.9, ..``, and what was made of it:
+    seconds since the start where they only rise, else a time without a unit."""
+    counter = COUNTER.match(text)
+    return StepLine(
+        "epochs with a clock",
+        int(counter[1] if counter else place[2]),
+        of="unstated",
+        epoch=None if counter else int(place[1]),
+        bare_time=number(clock[1]),
+        running=True,
     )
 
 

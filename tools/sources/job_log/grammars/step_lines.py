@@ -35,7 +35,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("s/step",), library_lines.keras),
     (("Data (t): ",), meter_lines.open_clip),
     ((")s/itr",), meter_lines.pose_trainer),
-    (("Epoch: [", "Epoch [", "Train: ", "TRAIN: "), meter_lines.imagenet),
+    (("Epoch: [", "Epoch [", "Epoch:[", "Train: ", "TRAIN: "), meter_lines.imagenet),
     (("  data: ",), meter_lines.metric_logger),
     (("dt: ",), framework_lines.nanochat),
     (("iter ",), framework_lines.nanogpt),

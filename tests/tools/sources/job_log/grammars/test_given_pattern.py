@@ -77,3 +77,24 @@ def test_any_bytes_are_searched(text: bytes) -> None:
     starts = pattern.starts(text + b"\nline\n")
     assert len(text) + 1 in starts
     assert pattern.line(b"line") is not None
+
+
+def test_a_clock_of_the_pattern_gives_the_differences_of_its_lines(tmp_path: Path) -> None:
+    """Steps of 250 ms, and one of 750 ms after the tenth, on a clock in ms since the start."""
+    clocks = [1000 + 250 * at + (500 if at > 9 else 0) for at in range(30)]
+    path = tmp_path / "train.out"
+    path.write_text("".join(f"upd {at} at {clock}\n" for at, clock in enumerate(clocks)))
+    log = read_job_log(path, pattern=r"upd (?P<step>\d+) at (?P<clock_ms>\d+)").log
+    assert log is not None
+    assert log.steps["wall_ms"].tolist() == [750.0 if at == 10 else 250.0 for at in range(1, 30)]
+    path.write_text("".join(f"upd {at} at {clock / 1e3:.2f}\n" for at, clock in enumerate(clocks)))
+    in_seconds = read_job_log(path, pattern=r"upd (?P<step>\d+) at (?P<clock_s>[\d.]+)").log
+    assert in_seconds is not None
+    assert in_seconds.steps["wall_ms"].tolist() == pytest.approx(log.steps["wall_ms"].tolist())
+
+
+def test_times_of_the_pattern_that_only_rise_point_to_the_groups_of_a_clock(tmp_path: Path) -> None:
+    path = tmp_path / "train.out"
+    path.write_text("".join(f"upd {at} at {1000 + 250 * at}\n" for at in range(30)))
+    notes = read_job_log(path, pattern=r"upd (?P<step>\d+) at (?P<time_ms>\d+)").notes
+    assert any("name its group clock_s or clock_ms" in note for note in notes)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import read
 from tools.sources.job_log.grammars.step_lines import step_line
+from tools.sources.job_log.reader import read_job_log
 from tools.sources.job_log.recognise import is_job_log
 
 EACH_S = [4.0, *([0.5, 0.25, 0.25, 0.5, 0.25] * 12)]  # one batch each; of the first one the loader starts
@@ -140,3 +141,30 @@ def test_a_pasted_log_with_meters_is_recognised_although_it_begins_with_a_bracke
         "[2023-01-02 10:00:09,100 INFO train.py] Epoch: [1/9][20/300] Data 0.002 (0.574) Batch 0.818 (1.387) Loss 1\n"
     )
     assert is_job_log(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[{at:8d} Epoch:[ 0/9] [{at:4d}/ 99] time: {clock:.4f}, d_loss: 1.2",
+        "Epoch: [ 0] [{at:4d}/ 99] time: {clock:.4f}, loss: 1",
+    ],
+)
+def test_a_time_without_a_unit_behind_the_place_in_the_epoch_is_a_clock_where_it_rises(
+    tmp_path: Path, line: str
+) -> None:
+    """A clock in seconds: 9 s until the first line, then 0.75 s a step, and 2.25 s before the fifth line."""
+    clocks = [9.0 + 0.75 * at + (1.5 if at > 3 else 0.0) for at in range(30)]
+    log = read(tmp_path, "".join(line.format(at=at, clock=clock) + "\n" for at, clock in enumerate(clocks)))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([2250.0 if at == 4 else 750.0 for at in range(1, 30)])
+    assert log.step_time == "block"
+
+
+def test_a_time_without_a_unit_that_does_not_rise_is_no_clock(tmp_path: Path) -> None:
+    line = "Epoch: [ 0] [{at:4d}/ 99] time: {time:.4f}, loss: 1\n"
+    log = read(tmp_path, "".join(line.format(at=at, time=0.3 + 0.1 * (at % 2)) for at in range(30)))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([300.0 + 100.0 * (at % 2) for at in range(30)])
+    text = "".join(line.format(at=at, time=3.0 + at % 2) for at in range(30))
+    path = tmp_path / "seconds.out"
+    path.write_text(text)
+    assert read_job_log(path).log is None
