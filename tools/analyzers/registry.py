@@ -50,6 +50,7 @@ from tools.analyzers.io import data_wait
 from tools.analyzers.memory import offload, pressure, snapshots
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import (
+    epoch_times,
     output_tables,
     output_warnings,
     profile_tables,
@@ -71,7 +72,7 @@ from tools.views.profile import Profile
 BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (
         *(step_time.level, step_time.fluctuation, step_time.trend, step_time.change_point, step_time.rhythm),
-        *(step_time.slowest_rank, throughput.throughput, restarts.job_restarts),
+        *(step_time.slowest_rank, throughput.throughput, epoch_times.epochs, restarts.job_restarts),
     ),
     (critical_path.critical_path,),
     (idle.device_idle, idle.queued_idle),

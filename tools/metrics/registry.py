@@ -49,6 +49,7 @@ from tools.metrics.recorded import (
     counters,
     drift,
     environment,
+    epoch_times,
     host_stacks,
     job_log,
     job_tables,
@@ -144,7 +145,7 @@ MODULES = (
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
-    *(environment,),
+    *(environment, epoch_times),
     *(profile_rows, repeated_lines, restarts, samples, saves, series, throughput),
     *(ascend, collective_calls, collector, drift),
     *(

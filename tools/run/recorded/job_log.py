@@ -91,6 +91,24 @@ class StepNote(Cited):
 
 
 @dataclass(frozen=True)
+class EpochTime:
+    """The time of a whole epoch as a line states it, of one rank where it names one.
+
+    ``parts`` are named parts of it in ms. ``items`` are what a bar counts in it, steps or samples; ``expected``: the
+    time is that of the items so far, for all of them.
+    """
+
+    wall_ms: float
+    line: int
+    file: int = 0
+    epoch: int | None = None
+    rank: int | None = None
+    parts: tuple[tuple[str, float], ...] = ()
+    items: int | None = None
+    expected: bool = False
+
+
+@dataclass(frozen=True)
 class Communicator:
     """One NCCL communicator, joined over its ranks by commId, else by host, process and pointer.
 
@@ -355,6 +373,7 @@ class JobLog:
     )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
     # Of torch.cuda.memory_summary(): "ooms", "retries"; bytes "allocated", "reserved", "unreleasable", "peak_..."
     memory_summary: dict[str, Cited] = field(default_factory=dict)
+    epoch_times: tuple[EpochTime, ...] = ()  # of programs that state the time of an epoch
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from tools.run.recorded.job_log import Cited
+from tools.run.recorded.job_log import Cited, EpochTime
 from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
@@ -45,6 +46,7 @@ MOST_STREAMS = 1 << 14
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
 MOST_RANKS = 1 << 17
+MOST_EPOCHS = 1 << 14
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
 Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
@@ -83,6 +85,7 @@ class Collector:
         self.operations = CommOperations()
         self._test: CommTestTable | None = None
         self.ranks: set[int] = set()
+        self.epoch_times: list[EpochTime] = []
         self._kind = ""
         self._timers: tuple[TimerTable, StreamRows] | None = None
         self._table: Table | None = None
@@ -162,10 +165,19 @@ class Collector:
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
             self.messages.note(line.number, text)
+        elif (epoch := epoch_time(text, line.number, self.file)) is not None:
+            self._epoch(epoch)
         else:
             if text.startswith(TRAINER_RECORD):
                 self._stream(line).bars.trained = True
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
+
+    def _epoch(self, epoch: EpochTime) -> None:
+        """Append the time of an epoch; of one whose bar still counts the last update stays."""
+        if self.epoch_times and self.epoch_times[-1].expected and self.epoch_times[-1].items == epoch.items:
+            self.epoch_times[-1] = epoch
+        elif len(self.epoch_times) < MOST_EPOCHS:
+            self.epoch_times.append(epoch)
 
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""

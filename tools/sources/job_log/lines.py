@@ -112,6 +112,7 @@ WORDS = (
         b"have launched up to",
         b"-- GPU ",
     ),
+    *(b"poch time", b"poch Time", b"Time Taken: "),
     *(b"collective: ", b"issing ranks", b"oining collective", b"ollective sequence number", b"ranks: "),
 )
 

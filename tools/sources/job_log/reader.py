@@ -135,6 +135,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         warnings=tuple(collector.messages.warnings.values()),
         reports=tuple(collector.messages.reports.found),
         errors=tuple(collector.messages.errors.found.values()),
+        epoch_times=tuple(collector.epoch_times),
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
         memory=collector.messages.memory,
@@ -192,6 +193,7 @@ def _holds(log: JobLog) -> bool:
         or log.warnings
         or log.reports
         or log.errors
+        or log.epoch_times
         or log.saves
         or log.evaluations
         or log.throughput
@@ -345,6 +347,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         warnings=tuple(each for log in logs for each in log.warnings),
         reports=tuple(each for log in logs for each in log.reports),
         errors=tuple(each for log in logs for each in log.errors),
+        epoch_times=max((log.epoch_times for log in logs), key=len),
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),

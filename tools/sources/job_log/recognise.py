@@ -11,6 +11,7 @@ from pathlib import Path
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bars import bar_point
 from tools.sources.job_log.collective_reports import reports
+from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.grammars.step_figures import StepLine
@@ -129,10 +130,17 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         seen.steps += bar or TRAINER_RECORD.search(text) is not None
         if found is not None:
             seen.take(found, text, stamped=line.time is not None or stamp_within(text) is not None)
+        seen.steps += 0 if bar or found is not None else _epochs(text)
         notes += not bar and _names_step(text)
         if seen.enough or notes >= ENOUGH_NOTES:
             return True
     return False
+
+
+def _epochs(text: str) -> int:
+    """How much a line with the time of an epoch counts: bars and lists of parts are no sentence."""
+    epoch = epoch_time(text)
+    return 0 if epoch is None else ENOUGH_STEPS if epoch.items or epoch.parts else 1
 
 
 def _names_step(text: str) -> bool:

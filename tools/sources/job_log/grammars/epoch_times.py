@@ -1,0 +1,66 @@
+"""Lines that state the time of a whole epoch and not how many steps it has."""
+
+from __future__ import annotations
+
+import re
+
+from tools.run.recorded.job_log import EpochTime
+from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
+
+# "epoch_Time" of minimind is an estimate of what is left, and is not written so.
+NAMED = re.compile(
+    rf"\b[Ee]poch(?:\s?\[?#?(\d{{1,9}})(?:\s?/\s?\d{{1,9}})?\]?)?(?:[ _]time|\s[Tt]ime| took| finished in| duration)"
+    rf"(?: taken| took| is)?\s?\(?({UNIT})?\)?\s?[:=]?\s?({NUMBER})\s?({UNIT})?(?![\w/:])"
+)
+# CycleGAN and pix2pix, which print it with saves at the end of the epoch in it.
+TAKEN = re.compile(rf"\b[Ee]poch (\d{{1,9}})(?: ?/ ?\d{{1,9}})?\s{{1,9}}Time Taken: ({NUMBER}) ({UNIT})\b")
+NOT_OF_TRAINING = re.compile(
+    r"\b(?:avg|average|mean|total|eta|estimated|remaining|valid\w*|val|eval\w*|test\w*)\b", re.I
+)
+PART = re.compile(r"\bPart (\d{1,6}),")  # DistDGL: a trainer, one of each rank
+OF_EPOCH = re.compile(rf",\s([A-Za-z][\w +/-]{{0,40}}): ({NUMBER})(?=,|\s|\Z)")
+# Of Keras before 2.0.9 without the time of a step: what it counts may be samples (Model.fit) or steps (fit_generator).
+KERAS = re.compile(
+    r"(?:\A|\s)(\d{1,9})/(\d{1,9}) \[[=>.]{5,60}\] - (ETA: )?(?:(\d{1,9})s|(\d[\d:]{2,11})) - (?=[A-Za-z])"
+)
+MARKS = ("poch", "] - ")
+
+
+def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
+    """The time of an epoch with its number, and what it is of: ``Epoch time: 5.06 sec``, ``epoch 3 took 12 s``; ``End
+    of epoch 118 / 500 \\t Time Taken: 5.06 sec`` (CycleGAN, train.py); ``Part 7, Epoch Time(s): 20.86,
+    sample+data_copy: 3.07, forward: 3.58, ..`` (DistDGL, graphsage: of a rank, its parts summed over the epoch);
+    ``500/500 [=====] - 24s - loss: 0.1``, ``20/500 [>....] - ETA: 90s - loss: 0.1`` (Keras: generic_utils.Progbar: the
+    time that is left is that so far per item, times the items left)."""
+    if not any(mark in text for mark in MARKS):
+        return None
+    if shown := list(KERAS.finditer(text)):
+        return _of_keras(shown[-1], line, file)
+    named = TAKEN.search(text) or NAMED.search(text)
+    if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1):
+        return None
+    number_of, before, value, behind = named.groups() if named.re is NAMED else (named[1], None, named[2], named[3])
+    unit = behind or before
+    wall_ms = in_ms(value, unit) if unit else None
+    if unit is None or wall_ms is None:
+        return None
+    rank = PART.search(text, 0, named.start() + 1)
+    listed = OF_EPOCH.findall(text, named.end()) if rank else ()
+    parts = tuple((name, ms) for name, figure in listed if (ms := in_ms(figure, unit)) is not None)
+    return EpochTime(
+        wall_ms,
+        line,
+        file,
+        epoch=int(number_of) if number_of else None,
+        rank=int(rank[1]) if rank else None,
+        parts=parts,
+    )
+
+
+def _of_keras(found: re.Match[str], line: int, file: int) -> EpochTime | None:
+    done, whole = int(found[1]), int(found[2])
+    seconds = float(found[4]) if found[4] else clock_s(found[5])
+    if not seconds or not 0 < done <= whole or (done < whole) is not bool(found[3]):
+        return None
+    each_ms = 1e3 * seconds / (whole - done if found[3] else whole)
+    return EpochTime(each_ms * whole, line, file, items=whole, expected=bool(found[3]))
