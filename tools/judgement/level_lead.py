@@ -8,11 +8,11 @@ from tools.findings import Sentence
 from tools.judgement.drift_lead import BETWEEN_RANKS
 from tools.judgement.lead import Candidate, Lead, Place
 from tools.knowledge.tables import table
-from tools.metrics.recorded.level_change import levels_of
+from tools.metrics.recorded.level_change import levels_of, several_levels
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.levels import clear_change, plateaus
+from tools.views.steps.levels import clear_change
 from tools.views.steps.series import RunSeries
 
 AT_LEVELS = "steps at several levels"
@@ -22,7 +22,7 @@ def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
     """The longer of two levels of the step time, or those above the shortest of several, as far as they add a
     noticeable share to the mean step."""
     limits = profile.thresholds
-    if plateaus(step_series_of(series.whole)):
+    if several_levels(series.whole):
         return _several(profile, series)
     change = clear_change(step_series_of(series.whole), limits["fluctuation_pct"])
     if change is None:

@@ -21,12 +21,11 @@ from tools.judgement.level_lead import level_lead
 from tools.judgement.pause_leads import EXPLAINED
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import open_lead
-from tools.metrics.recorded.level_change import level_change
+from tools.metrics.recorded.level_change import level_change, several_levels
 from tools.metrics.recorded.long_steps import single_long_ms
 from tools.metrics.recorded.series import rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.levels import plateaus
 from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import PERIOD_STEPS, Stalls, StepSeries
 
@@ -152,7 +151,7 @@ def _lengthening(profile: Profile, series: RunSeries) -> _Loss | None:
     """Changes of level, else steady growth."""
     if (lead := level_lead(profile, series)) is not None:
         numbers = step_series_of(series.whole).numbers
-        if levels := plateaus(step_series_of(series.whole)):
+        if levels := several_levels(series.whole):
             parts = [(numbers >= each.first) & (numbers <= each.last) for each in levels]
             return _Loss(lead, lambda ms: _above_least_ms([ms[part] for part in parts]), series.whole)
         change = level_change(profile)

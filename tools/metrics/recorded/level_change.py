@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.series import measured_of, run_series, step_series_of
 from tools.views.profile import Profile
 from tools.views.steps.levels import Plateau, plateaus
+from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import ChangePoint
 
 SIDES = ("before", "after")
@@ -53,9 +56,15 @@ def series_level_cost_pct(profile: Profile, rank: int | None = None) -> Measurem
     return measured_of(run_series(profile).whole, 100.0 * cost.value / mean_ms, rank, cost.selector)
 
 
+@lru_cache(maxsize=2)
+def several_levels(series: RunSeries, rank: int | None = None) -> tuple[Plateau, ...]:
+    """The levels of a rank's steps, of the slowest rank when none is named; none with fewer than three."""
+    return plateaus(step_series_of(series, rank))
+
+
 def levels_of(profile: Profile, rank: int | None = None) -> tuple[Plateau, ...]:
     """The three or more levels of the whole run, of the slowest rank when none is named; UsageError without them."""
-    found = plateaus(step_series_of(run_series(profile).whole, rank))
+    found = several_levels(run_series(profile).whole, rank)
     if not found:
         raise UsageError("the step times do not lie at three or more levels")
     return found
