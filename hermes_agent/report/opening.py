@@ -244,15 +244,19 @@ SAMPLED = (
     *("computation.devices_alike", "computation.device_use", "memory.device_samples"),
 )
 COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
+OF_DEVICES = ("computation.device_use", "memory.device_samples")  # of which steps that a job prints show nothing
 MOST_SAMPLED = 4  # sentences of what samples show, findings first
 
 
 def _of_samples(profile: Profile) -> list[Sentence]:
-    """What sampled counters show that has no known cost; where there are no steps, the state of devices as well."""
+    """What sampled counters show that has no known cost; without a trace the state of devices as well."""
     checks = [each for name in SAMPLED if (each := check_of(profile, name)) is not None]
     said = [each.claim for check in checks for each in check.findings if each.saving is None]
     if profile.measured:
         said += [each for check in checks if check.name in COMPARED and not check.findings for each in _seen(check)]
+        if not profile.traced and profile.series is not None and profile.series.origin == "job_log":
+            shown = [check for check in checks if check.name in OF_DEVICES and check.status in ("found", "clean")]
+            said += [each for check in shown if not check.findings for each in check.support]
     else:
         said += [
             each

@@ -154,3 +154,24 @@ def test_a_bar_that_counts_to_the_number_of_epochs_counts_epochs(tmp_path: Path)
     assert any("a step here is an epoch" in each for each in found.answer)
     (tmp_path / "job.log").unlink()
     assert not any("is an epoch" in each for each in diagnosis_of(tmp_path, f"Namespace(epochs=41)\n{bars}").answer)
+
+
+BUSY = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 550.10       Driver Version: 550.10       CUDA Version: 12.4     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  Some GPU            Off  | 00000000:1A:00.0 Off |                  N/A |
+| 63%   61C    P2   166W / 350W |  23000MiB / 24268MiB |     97%      Default |
++-------------------------------+----------------------+----------------------+
+"""
+
+
+def test_samples_of_devices_next_to_printed_steps_are_told(tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text(megatron(*((step, 100.0 + step % 3) for step in range(1, 41))))
+    (tmp_path / "nvidia-smi.txt").write_text(BUSY)
+    said = " ".join(_answer(tmp_path))
+    assert "Kernels ran in 97.0 %" in said
+    assert "Device 0 holds 22.5 GiB" in said

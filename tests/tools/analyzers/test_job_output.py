@@ -536,7 +536,19 @@ def test_a_process_that_cannot_fit_next_to_the_job_is_the_job_itself(tmp_path: P
     said = {each.template: [fact.value for fact in each.facts] for each in check.support}
     assert not any("Other processes" in text for text in said)
     assert next(facts for text, facts in said.items() if "the job's own" in text) == pytest.approx([23.4, 21.0])
-    assert next(facts for text, facts in said.items() if "not fragmented" in text) == pytest.approx([100 * 21 / 22])
+    assert next(facts for text, facts in said.items() if "room besides" in text) == pytest.approx([100 * 21 / 22])
+
+
+def test_a_cache_larger_than_what_was_asked_for_lies_in_pieces(tmp_path: Path) -> None:
+    """1 GiB is cached and 0.25 were asked for; with 0.1 GiB cached the memory is in use."""
+    report = OWN_PROCESS.format(processes="77 has 23.40 GiB")
+    said = [each.template for each in answer(profile_of(tmp_path, report), "step_time.output").support]
+    assert any("expandable_segments" in text for text in said)
+    assert not any("not fragmented" in text for text in said)
+    full = report.replace("1.00 GiB is reserved", "0.10 GiB is reserved")
+    said = [each.template for each in answer(profile_of(tmp_path, full), "step_time.output").support]
+    assert not any("expandable_segments" in text for text in said)
+    assert any("not fragmented" in text for text in said)
 
 
 def test_a_warning_of_the_loader_leads_to_data_and_idle_devices_not_to_computation(tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     share, amount = shares[worst], measure(profile, "logged_data_wait_ms", rank=worst)
     step = measure(profile, "series_step_ms", statistic="mean", rank=worst)
     long = _long_without(profile, worst)
-    others = (*long, *_where(waiting_rows(profile, worst)))
+    rows = waiting_rows(profile, worst)
+    few = _few(rows)
+    others = (*long, *_where(few))
     limit = profile.thresholds["data_wait_pct"]
     if share.value < limit:
         text = "By the job's own timer a step waits {0} for data, {1} of it: waiting for data does not make it long."
@@ -58,12 +60,12 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     least = CAUTIOUS
     if spared is not None and amount.value > 0:
         least = min(max((step.value - spared.value) / amount.value, 0.0), 1.0)
-    rows = waiting_rows(profile, worst)
     outside = measured(profile, "logged_outside_ms", rank=worst)
     enough = len(rows) >= LEAST_LINES and int(rows["span"].sum()) >= LEAST_STEPS
     return Finding(
         cause="slow_data_processing",
         mechanism="unexplained_wait",
+        steps=few,
         claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others)),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
@@ -110,15 +112,21 @@ NEARLY_ALL = 0.95  # of the wait
 MOST_NAMED = 5  # lines
 
 
-def _where(rows: pd.DataFrame) -> tuple[Sentence, ...]:
-    """The few lines that hold nearly all of the wait, where most others hardly wait."""
+def _few(rows: pd.DataFrame) -> tuple[int, ...]:
+    """The steps of the few lines that hold nearly all of the wait, where most others hardly wait."""
     waits = (rows["data_wait_ms"] * rows["span"]).sort_values(ascending=False, kind="stable")
-    if len(rows) < 2 * LEAST_LINES or waits.sum() <= 0:
+    if len(rows) < LEAST_LINES or waits.sum() <= 0:
         return ()
     count = int((waits.cumsum() < NEARLY_ALL * waits.sum()).sum()) + 1
     if count > min(MOST_NAMED, len(rows) // 2):
         return ()
-    named = [str(int(step)) for step in sorted(rows.loc[waits.index[:count], "step"])]
+    return tuple(sorted(int(step) for step in rows.loc[waits.index[:count], "step"]))
+
+
+def _where(few: tuple[int, ...]) -> tuple[Sentence, ...]:
+    if not few:
+        return ()
+    count, named = len(few), [str(step) for step in few]
     steps = f"that of step {named[0]}" if count == 1 else f"those of steps {', '.join(named[:-1])} and {named[-1]}"
     return (say(f"Nearly all of the wait is in few lines, {steps}."),)
 

@@ -9,6 +9,10 @@ from tools.views.profile import Profile
 
 ASKED = "{0} were asked for; {1} of the device's {2} were free."
 UNUSED = "{0} are reserved by PyTorch and not allocated, none of it in a piece that fits."
+PIECES = (
+    " That is more than what was asked for, in pieces that are too small:"
+    " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may join them."
+)
 OTHERS = "Other processes hold {0} of that device: where they are not of this job, they take it away."
 # In a container PyTorch does not know its own process by the number that the driver gives it, and lists it.
 OWN_PROCESS = (
@@ -18,6 +22,10 @@ OWN_PROCESS = (
 IN_USE = (
     "{0} of what PyTorch reserved is allocated: the memory is in use, not fragmented. Less has to be held at once: a"
     " smaller batch, shorter sequences, or activations that are recomputed."
+)
+BOTH = (
+    "{0} of what PyTorch reserved is allocated, so that there is little room besides: a smaller batch, shorter"
+    " sequences or activations that are recomputed take less."
 )
 RETRIED = (
     "By torch.cuda.memory_summary() cudaMalloc was tried again {0}: each time the allocator released its cache before."
@@ -67,7 +75,7 @@ def _report(profile: Profile) -> list[Sentence]:
     return [
         *([say(ASKED, *asked)] if asked else []),
         *_others(profile),
-        *([say(UNUSED, *unused)] if unused else []),
+        *([say(UNUSED + (PIECES if _in_pieces(profile) else ""), *unused)] if unused else []),
     ]
 
 
@@ -94,8 +102,15 @@ def _amount(profile: Profile, what: str) -> Fact | None:
     return measured(profile, "exhausted_memory_gib", what=what)
 
 
+def _in_pieces(profile: Profile) -> bool:
+    """Whether more lies in the allocator's cache than was asked for."""
+    amounts = _amounts(profile, "unused", "asked")
+    return bool(amounts) and amounts[0].value >= amounts[1].value
+
+
 def _in_use(profile: Profile) -> list[Sentence]:
-    """That the memory is full and not fragmented, where nearly all that is reserved is allocated."""
+    """That the memory is full, where nearly all that is reserved is allocated."""
     share = measured(profile, "allocated_of_reserved_pct")
     full = share is not None and share.value >= profile.thresholds["memory_in_use_pct"]
-    return [say(IN_USE, share)] if share is not None and full else []
+    text = BOTH if _in_pieces(profile) else IN_USE
+    return [say(text, share)] if share is not None and full else []

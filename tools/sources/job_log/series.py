@@ -25,6 +25,7 @@ from tools.sources.job_log.stated_times import held_against
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2
 REPEATED_WITHIN = 200  # lines: several processes that print the same step do so next to each other
+SAME_STEP_LINES = 2  # from the line with the loss of a step to the one with its time
 REPEATED_STEPS = 2  # back from the newest
 RUNNING_ROWS = 5  # rising from line to line: a clock that runs since the start, not the time of a step
 RUNNING_GROWTH = 2.0
@@ -111,7 +112,13 @@ class StepRows:
         own = (line.step, number, line.epoch, line.of_epoch, line.wall_ms, line.bare_time, line.running)
         rates = (line.tokens_per_s, line.tflops, line.mfu_pct, line.samples_per_s)
         figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms, line.skipped_so_far)
-        for column, value in zip(self._columns.values(), (*own, *figures, *self._when(stamp)), strict=True):
+        values = (*own, *figures, *self._when(stamp))
+        if self._completes(line, number):
+            for (name, column), value in zip(self._columns.items(), values, strict=True):
+                column[-1] = value if value is not None and (name == "line" or math.isnan(column[-1])) else column[-1]
+            self._stamps[-1] = None
+            return
+        for column, value in zip(self._columns.values(), values, strict=True):
             column.append(MISSING if value is None else value)
         self._stamps.append(stamp if line.wall_ms is None or line.average else None)  # of which differences are used
         self.of = line.of
@@ -123,6 +130,14 @@ class StepRows:
         self.in_samples |= line.in_samples
         self.derived |= line.derived
         self.unit = self.unit or line.unit
+
+    def _completes(self, line: StepLine, number: int) -> bool:
+        """Whether the line states the time of the step whose other figures stand in a line right before it."""
+        if not len(self) or line.meters is not None or (line.wall_ms is None and line.bare_time is None):
+            return False
+        last = {name: self._columns[name][-1] for name in ("step", "line", "wall_ms", "bare")}
+        untimed = math.isnan(last["wall_ms"]) and math.isnan(last["bare"])
+        return untimed and last["step"] == line.step and number - last["line"] <= SAME_STEP_LINES
 
     def _when(self, stamp: Stamp | None) -> tuple[float | None, float | None]:
         """When the line was written: ns since 1970, None without a date, and seconds of the log's clock."""

@@ -43,6 +43,13 @@ def finding(profile: Profile) -> Finding:
     return found
 
 
+def test_a_wait_of_one_line_is_told_as_that_of_its_step(tmp_path: Path) -> None:
+    """3.0 of the 3.2 s of step 230; the other three lines wait 20 ms of 0.2 s."""
+    found = finding(profile_of(tmp_path, *((n, 0.2, 0.02) for n in (200, 210, 220)), (230, 3.2, 3.0)))
+    assert found.steps == (230,)
+    assert "Nearly all of the wait is in few lines, that of step 230." in found.claim.template
+
+
 WAITING: tuple[Row, ...] = ((200, 2.0, 1.5), (210, 3.0, 2.4), (220, 2.5, 2.0), (230, 2.5, 2.1))
 
 

@@ -11,6 +11,18 @@ from tests.tools.sources.job_log.logs import megatron, read
 from tools.sources.job_log.reader import read_job_log
 
 
+def test_a_line_with_the_time_of_a_step_completes_the_line_before(tmp_path: Path) -> None:
+    """Two lines a step: the loss, and then the time."""
+    lines = [
+        f"2026-01-01 10:00:{at:02d},000 [INFO] Epoch 1/9, Step {10 * at}/900, loss: 2.5\n"
+        f"2026-01-01 10:00:{at:02d},002 [INFO] Epoch 1/9, Step {10 * at}/900, step time: {80 + at}.50 ms\n"
+        for at in range(1, 9)
+    ]
+    log = read(tmp_path, "".join(lines))
+    assert log.steps["wall_ms"].tolist() == [80.5 + at for at in range(1, 9)]
+    assert log.steps["line"].tolist() == list(range(2, 17, 2))
+
+
 def test_each_figure_names_its_line(tmp_path: Path) -> None:
     text = "start\n\n" + megatron((10, 200.0)) + "time (ms) | forward: 12.5 | backward: 30\n" + megatron((20, 100.0))
     log = read(tmp_path, text)

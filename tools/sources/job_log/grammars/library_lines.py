@@ -46,14 +46,14 @@ def parts(text: str) -> StepLine | None:
     )
 
 
-PADDLE_EPOCH = re.compile(r"\b(?:e|E)poch\s?:?\s?\[?\s?(\d{1,9})")
+PADDLE_EPOCH = re.compile(r"\b(?:e|E)poch\s?[:=]?\s?\[?\s?(\d{1,9})")
 PADDLE_STEP = re.compile(
-    r"(?:\bbatch_id|\b[Ii]ter|\btrain step|\bglobal[ _]step|\bstep|\bbatch)\s?[:\[]?\s?\[?\s?(\d{1,15})"
+    r"(?:\bbatch_id|\b[Ii]ter|\btrain step|\bglobal[ _]step|\bstep|\bbatch)\s?[:=\[]?\s?\[?\s?(\d{1,15})"
 )
 PADDLE_PAIR = re.compile(r"Epoch: \[\d{1,9}\] \[\s*(\d{1,15})/")  # PaddleDetection
-BATCH_COST = re.compile(rf"\b(avg_)?batch_cost: ({NUMBER})")
-READER_COST = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost: ({NUMBER})")
-IPS = re.compile(rf"\bips: ({NUMBER})")
+BATCH_COST = re.compile(rf"\b(avg_)?batch_cost(?:: |=)({NUMBER})")
+READER_COST = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost(?:: |=)({NUMBER})")
+IPS = re.compile(rf"\bips(?:: |=)({NUMBER})")
 AVERAGE_SAMPLES = re.compile(rf"\bavg_samples: ({NUMBER})")
 OF_EPOCH = re.compile(r"\btrain step:|\[Train\]\[Epoch|\[Epoch \d")  # PaddleClas: means since the epoch began
 PADDLE_DIGITS_MS = 0.005

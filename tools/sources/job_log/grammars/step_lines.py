@@ -23,7 +23,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     ((" MFU | ",), speed_lines.llm_c),
     (("train_time:",), speed_lines.speed_run),
     (("{",), generic_lines.record_line),
-    (("batch_cost:",), library_lines.paddle),
+    (("batch_cost:", "batch_cost="), library_lines.paddle),
     (("completed step:",), library_lines.maxtext),
     (("per step time:",), library_lines.mindspore),
     (("data_time:",), library_lines.parts),

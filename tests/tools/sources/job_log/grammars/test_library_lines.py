@@ -51,6 +51,10 @@ from tools.sources.job_log.recognise import is_job_log
             *(30, 200.0, 10.0),
         ),
         (
+            "[TRAIN] epoch=1, iter=15/100, loss=1.6, lr=0.008, batch_cost=0.6180, reader_cost=0.0200 | ETA 00:00:52",
+            *(15, 618.0, 20.0),
+        ),
+        (
             "global step 50, epoch: 1, batch: 50, loss: 1.0, avg_reader_cost: 0.1 sec, avg_batch_cost: 0.4 sec",
             *(50, 400.0, 100.0),
         ),
