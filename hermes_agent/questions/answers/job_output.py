@@ -16,7 +16,9 @@ from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.steps.reported_errors import WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
+from tools.metrics.recorded.series import step_series_of
 from tools.views.profile import Profile
+from tools.views.steps.shape import KENDALL_Z
 
 THROUGHPUT = "step_time.throughput"
 DRIFT, JUMP, TIMEOUTS = "step_time.trend", "step_time.change_point", "communication.timeouts"
@@ -130,8 +132,19 @@ def drift(discussion: Discussion, question: Question) -> str:
         return blocks([opened, _ends(discussion, profile), _range(discussion, profile)])
     if slope is not None and abs(slope.value) >= profile.thresholds["fluctuation_pct"]:  # not told from the variation
         return paragraph([wording("no_steady_drift"), *check.text, _range(discussion, profile)])
+    if _drifts_slightly(profile):
+        return paragraph([wording("slight_drift"), *check.text, _range(discussion, profile)])
     unchanged = wording("no_drift") if YES_OR_NO.search(question.words) else wording("nothing_changed")
     return paragraph([unchanged, *check.text, _range(discussion, profile)])
+
+
+SLIGHT_PCT = 2.0  # of the median step: less matters to nobody, however sure it is
+
+
+def _drifts_slightly(profile: Profile) -> bool:
+    """Whether the recorded steps drift by more than chance, but by less than counts as a drift."""
+    trend = None if profile.series is None else step_series_of(profile.series).trend()
+    return trend is not None and abs(trend.z) >= KENDALL_Z and abs(trend.total_pct) >= SLIGHT_PCT
 
 
 def _ends(discussion: Discussion, profile: Profile) -> str:

@@ -30,10 +30,18 @@ def throughput(profile: Profile) -> Check | None:
     if rates is None:
         return None
     median = measure(profile, "stated_throughput")
-    usual = say(f"The job's output states its throughput in {{n0}}, {{0}} in the median; {NO_SECONDS}.", median)
+    text = f"The job's output states its throughput in {{n0}}, {{0}} in the median; {NO_SECONDS}."
+    if rates.starts > 1:
+        where = _places(rates.starts - 1)
+        text += f" The step number falls at {where}: this is of the longest start, the others are left out."
+    usual = say(text, median)
     usual = Sentence(usual.template, usual.facts, (rates.unit,))
     found = [each for each in (_level(profile, rates) or _drift(profile, rates), _recurring(profile, rates)) if each]
     return symptom(usual, *found) if found else clean(usual)
+
+
+def _places(count: int) -> str:
+    return "1 place" if count == 1 else f"{count} places"
 
 
 @dataclass(frozen=True)

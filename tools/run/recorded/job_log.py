@@ -327,10 +327,12 @@ class BarsApart:
 
 @dataclass(frozen=True, eq=False)
 class Throughput:
-    """What step lines without a time count per second, by step (``RATE_COLUMNS``): samples, tokens, as they name it."""
+    """What step lines without a time count per second, by step (``RATE_COLUMNS``): samples, tokens, as they name it;
+    of the longest of so many ``starts`` of the job."""
 
     table: pd.DataFrame
     unit: str
+    starts: int = 1
 
 
 @dataclass(frozen=True, eq=False)

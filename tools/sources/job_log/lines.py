@@ -86,6 +86,7 @@ WORDS = (
     ),
     *(
         b"Epoch: [",
+        b"[Train ",
         b"Epoch [",
         b"Train: ",
         b" (t): ",

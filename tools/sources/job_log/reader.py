@@ -215,7 +215,7 @@ def _bars(streams: Mapping[Stream, StreamRows], file: int) -> tuple[BarUpdate, .
 
 def _throughput(streams: Mapping[Stream, StreamRows], file: int) -> Throughput | None:
     """The throughput of every rank in the unit that most lines state; of no rank that of the longest stream."""
-    found: dict[int, tuple[pd.DataFrame, str]] = {}
+    found: dict[int, tuple[pd.DataFrame, str, int]] = {}
     for (rank, _), stream in streams.items():
         for rows in stream.steps.values():
             rates = rows.rates()
@@ -224,8 +224,9 @@ def _throughput(streams: Mapping[Stream, StreamRows], file: int) -> Throughput |
     if not found:
         return None
     unit = max(found.values(), key=lambda each: len(each[0]))[1]
-    tables = [table.assign(rank=max(rank, 0), file=file) for rank, (table, own) in found.items() if own == unit]
-    return Throughput(_table(tables, RATE_COLUMNS), unit)
+    used = {rank: each for rank, each in found.items() if each[1] == unit}
+    tables = [table.assign(rank=max(rank, 0), file=file) for rank, (table, _, _) in used.items()]
+    return Throughput(_table(tables, RATE_COLUMNS), unit, max(starts for _, _, starts in used.values()))
 
 
 def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], list[str]]:

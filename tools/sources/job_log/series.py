@@ -198,17 +198,19 @@ class StepRows:
         stamped = _stamp_times(stamps, least, exact)
         return None if stamped is None else (stamped, "stamps")
 
-    def rates(self) -> tuple[pd.DataFrame, str] | None:
-        """The throughput by step of the longest start (``RATE_COLUMNS`` without rank and file) and its unit; None
-        where fewer than ``LEAST_RATES`` lines state one."""
-        start, _ = self._longest_start(self._table(), [])
+    def rates(self) -> tuple[pd.DataFrame, str, int] | None:
+        """The throughput by step of the longest start (``RATE_COLUMNS`` without rank and file), its unit, and how many
+        starts there are; None where fewer than ``LEAST_RATES`` lines state one."""
+        whole = self._table()
+        start, _ = self._longest_start(whole, [])
+        starts = len(_starts(_over_epochs(whole)[0], whole["line"].to_numpy())[0])
         kinds = ((SAMPLES, self.unit or SAMPLES_UNIT), (TOKENS, TOKENS_UNIT))
         found = [(start[start[name] > 0], name, unit) for name, unit in kinds]
         own, name, unit = max(found, key=lambda each: len(each[0]))
         if len(own) < LEAST_RATES:
             return None
         spans = _spans(own["step"].to_numpy(), means=False)
-        return pd.DataFrame({"step": own["step"], "span": spans, "line": own["line"], "per_s": own[name]}), unit
+        return pd.DataFrame({"step": own["step"], "span": spans, "line": own["line"], "per_s": own[name]}), unit, starts
 
     def _table(self) -> pd.DataFrame:
         table = pd.DataFrame({name: np.frombuffer(values) for name, values in self._columns.items()})

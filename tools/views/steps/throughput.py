@@ -25,6 +25,7 @@ class RateSeries:
 
     table: pd.DataFrame
     unit: str
+    starts: int = 1  # of the job in its output, of which it is the longest
 
     @property
     def median_per_s(self) -> float:
@@ -55,4 +56,4 @@ def rate_series(run: Run) -> RateSeries | None:
         return None
     slowest = usual.groupby("rank")["per_s"].median().idxmin()
     own = usual[usual["rank"] == slowest].sort_values("step", ignore_index=True)
-    return RateSeries(own, log.throughput.unit) if len(own) >= LEAST_LINES else None
+    return RateSeries(own, log.throughput.unit, log.throughput.starts) if len(own) >= LEAST_LINES else None

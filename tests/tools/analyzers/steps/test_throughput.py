@@ -183,3 +183,12 @@ def test_stamps_come_before_a_throughput_without_a_batch(tmp_path: Path) -> None
     log = log_of(tmp_path, text.replace(".500", ".5000"))
     assert log.step_time == "stamps"
     assert log.throughput is None
+
+
+def test_starts_that_are_left_out_are_told(tmp_path: Path) -> None:
+    text = text_of(LINES["samples/s"], 1000.0 * NOISE[:60]) + text_of(LINES["samples/s"], 400.0 * NOISE[:40])
+    profile = profile_of(tmp_path, text)
+    assert measure(profile, "stated_throughput").value == pytest.approx(1000.0, rel=0.02)
+    assert "The step number falls at 1 place: this is of the longest start" in check(profile).support[0].template
+    whole = profile_of(tmp_path, text_of(LINES["samples/s"], 1000.0 * NOISE[:60]))
+    assert "falls" not in check(whole).support[0].template

@@ -11,6 +11,15 @@ from tests.tools.sources.job_log.logs import megatron, read
 from tools.sources.job_log.reader import read_job_log
 
 
+def test_stamps_of_counted_lines_give_the_time_of_a_step(tmp_path: Path) -> None:
+    text = "".join(
+        f"I0102 10:00:{6 * at:02d}.250000 14 train.py:9] [Train {10 * at}/900] {{'loss': 0.5}}\n" for at in range(9)
+    )
+    log = read(tmp_path, text)
+    assert log.step_time == "stamps"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([600.0] * 8)
+
+
 def test_a_line_with_the_time_of_a_step_completes_the_line_before(tmp_path: Path) -> None:
     """Two lines a step: the loss, and then the time."""
     lines = [

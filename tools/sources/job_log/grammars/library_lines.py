@@ -163,6 +163,15 @@ def tensorflow(text: str) -> StepLine | None:
     return generic_line(text)
 
 
+COUNTED = re.compile(r"\[Train (\d{1,15})/(\d{1,15})\]")
+
+
+def counted(text: str) -> StepLine | None:
+    """``I1216 14:25:47.224024 ... train.py:577] [Train 290/1882] {'train_loss': 0.7}``: the step, and no time."""
+    found = COUNTED.search(text)
+    return StepLine("counted lines", int(found[1])) if found else generic_line(text)
+
+
 MXNET = re.compile(
     rf"\b(?:Epoch|Iter)\s?\[(\d{{1,9}})\] ?Batch ?\[(?:\d{{1,15}}-)?(\d{{1,15}})\]\s*Speed: ({NUMBER}) samples/s"
 )

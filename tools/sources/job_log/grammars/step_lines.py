@@ -22,6 +22,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("images/sec: ",), speed_lines.cnn_benchmarks),
     ((" MFU | ",), speed_lines.llm_c),
     (("train_time:",), speed_lines.speed_run),
+    (("[Train ",), library_lines.counted),
     (("{",), generic_lines.record_line),
     (("batch_cost:", "batch_cost="), library_lines.paddle),
     (("completed step:",), library_lines.maxtext),

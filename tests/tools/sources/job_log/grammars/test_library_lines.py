@@ -61,6 +61,7 @@ from tools.sources.job_log.recognise import is_job_log
         ("completed step: 12, seconds: 1.250, TFLOP/s/device: 99.5, Tokens/s/device: 800.0, loss: 2", 12, 1250.0, None),
         ("epoch time: 4000.000 ms, per step time: 800.000 ms", -1, 800.0, None),
         ("Train epoch time: 4000.000 ms, per step time: 800.000 ms (data time: 20.000 ms)", -1, 800.0, 20.0),
+        ("I0102 10:00:05.250000 1408 train.py:9] [Train 290/900] {'train_loss': 0.5}", 290, None, None),
         ("Training iter 31, loss=0.4, dice=0.1 (2.500000s)", 31, 2500.0, None),
         ("Validation iter 31, loss=0.4 (2.500000s)", None, None, None),
         ("num_updates: 300, iterations: 300, max_updates: 900, lr: 0.1, ups: 0.50, time: 03m 20s", 300, 2000.0, None),
