@@ -35,7 +35,7 @@ class TrackedSteps:
 
     def __init__(self, grammar: str) -> None:
         self.grammar = grammar
-        self._named, self._numbered = StepRows(grammar), StepRows(grammar)
+        self._named, self._numbered = StepRows(grammar, tracked=True), StepRows(grammar, tracked=True)
 
     def add(self, record: int, values: Mapping[str, object]) -> None:
         """Take one record; ``values`` with the time at which it was written under ``CLOCK``."""

@@ -87,8 +87,9 @@ def slower_since(discussion: Discussion, question: Question) -> str | None:
 
 def small_wait(discussion: Discussion) -> str:
     """That steps hardly wait for data, where the job's own lines state it and the diagnosis does not; else empty."""
-    check, profile = _check(discussion, "io.data_loader"), discussion.profile()
-    if profile.traced or profile.series is None or check is None or check.status != "clean":
+    check, taken = _check(discussion, "io.data_loader"), discussion.diagnosis.step_time_ms
+    by_lines = taken is not None and taken.unprofiled is not None and taken.unprofiled.source == "job log"
+    if not by_lines or check is None or check.status != "clean":
         return ""
     text, known = paragraph(check.text), " ".join(discussion.diagnosis.answer)
     return text if cited_ids(text) and not set(cited_ids(text)) & set(cited_ids(known)) else ""

@@ -474,7 +474,7 @@ def test_the_coarse_view_is_asked_of_the_series_and_shows_the_profilers_cost() -
     assert level_figures[0] == 50.0
     assert level_figures[-1] == pytest.approx(100.0)
     assert checks["step_time.change_point"].status == "found"
-    assert checks["step_time.change_point"].support[0].facts[0].value == pytest.approx(40.0)
+    assert checks["step_time.change_point"].support[0].facts[-1].value == pytest.approx(40.0)
 
 
 def test_a_shorter_collection_on_another_rank_is_no_lead_of_its_own() -> None:

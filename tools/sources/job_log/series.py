@@ -76,6 +76,7 @@ class StepRows:
     """The lines of one grammar in one stream, in the order of the log."""
 
     grammar: str
+    tracked: bool = False  # records of a run tracker, and no lines
     of: StepTime = "step"  # what a time is of, by the last line
     of_all: bool = False  # a time is of all steps since the line before
     average: Average = ""
@@ -174,8 +175,9 @@ class StepRows:
         elif self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
         start = start[start["wall_ms"] > 0]
-        start, kind, changed = held_against(start, self._resolution_s, kind)
-        notes += [changed] if changed else []
+        if not self.tracked:  # a tracker's clock is that of its writer, and its times have names
+            start, kind, changed = held_against(start, self._resolution_s, kind)
+            notes += [changed] if changed else []
         if len(start) < least:
             return None
         known = bool(start["written_ns"].notna().any())
