@@ -40,6 +40,7 @@ class RecordedRecord(Record):
     workers: str = Field("", description="what a rank of a table of operations stands for, by its columns")
     least_ranks: int | None = Field(None, description="of the job, by NCCL's largest communicator in its output")
     steps: list[tuple[int, int]] = Field(default_factory=list)
+    steps_not_listed: int = Field(0, description="before the last span: of more spans than are kept")
     epochs: int = Field(0, description="of which each counts its steps, where no line states how many it has")
     hosts: list[str] = Field(default_factory=list)
 

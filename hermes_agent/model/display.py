@@ -99,7 +99,7 @@ def recorded_count(recorded: RecordedRecord, world: object = None) -> tuple[str,
 
     ``world``: the number of ranks of the job, where it is known.
     """
-    count = sum(last - first + 1 for first, last in recorded.steps)
+    count = sum(last - first + 1 for first, last in recorded.steps) + recorded.steps_not_listed
     ranks = _recorded_ranks(recorded, world)
     if recorded.epochs:
         return ranks, f"{counted(count, 'step line')} of {counted(recorded.epochs, 'epoch')}"

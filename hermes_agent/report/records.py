@@ -49,12 +49,15 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     steps = [np.asarray(table["step"], dtype=np.int64) for table in tables]
     started = () if run.records is None else run.records.ranks
     hosts = {*(each.host for each in started), *(rank.host for rank in run.ranks)}
+    numbers = np.unique(np.concatenate(steps))
+    spans = _spans(numbers)
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
         ranks_stated=len(tables) > 1 or of_output is None or run.job_log is None or run.job_log.ranks_stated,
         least_ranks=_least_ranks(run),
         workers="" if of_operations is None or run.operations is None else _workers(run.operations),
-        steps=_spans(np.unique(np.concatenate(steps))),
+        steps=spans,
+        steps_not_listed=len(numbers) - sum(last - first + 1 for first, last in spans),
         epochs=_uncounted_epochs(run),
         hosts=_named(hosts),
     )
@@ -84,12 +87,14 @@ def _named(hosts: Iterable[str]) -> list[str]:
 
 
 def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ascending numbers as first and last of each unbroken row of them; at most ``MOST_SPANS`` of them."""
+    """Ascending numbers as first and last of each unbroken row of them; of more than ``MOST_SPANS`` the first ones and
+    the last."""
     if not len(steps):
         return []
     breaks = np.flatnonzero(np.diff(steps) != 1)
     first, last = steps[np.r_[0, breaks + 1]], steps[np.r_[breaks, len(steps) - 1]]
-    return list(zip(first[:MOST_SPANS].tolist(), last[:MOST_SPANS].tolist(), strict=True))
+    spans = list(zip(first.tolist(), last.tolist(), strict=True))
+    return spans if len(spans) <= MOST_SPANS else [*spans[: MOST_SPANS - 1], spans[-1]]
 
 
 def clean_notes(notes: Sequence[str]) -> list[str]:

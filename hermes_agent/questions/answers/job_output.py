@@ -165,8 +165,9 @@ def _range(discussion: Discussion, profile: Profile) -> str:
     if series is not None and series.averaged:
         said = any(note.startswith(series.averaged) for note in series.notes)
         why = "" if said else f" ({series.averaged})"
-        text = f"Steps take {{{metric}:statistic=mean}} on average, at most {{{metric}:statistic=max}} by single lines"
-        return paragraph([discussion.say(f"{text}{why}."), _left_out(profile)])
+        most = f"at most {{{metric}:statistic=max}} over the steps of one line"
+        text = f"Steps take {{{metric}:statistic=mean}} on average, {most}{why}."
+        return paragraph([discussion.say(text), _left_out(profile)])
     return discussion.say(f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most.")
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from hermes_agent.model.display import recorded_count
 from hermes_agent.report.records import MOST_SPANS, recorded_record, run_record
 from tests.recorded_runs import records_of, step_rows, traced_rank
 from tests.synthetic import run_of
@@ -41,4 +42,6 @@ def test_the_spans_of_a_log_with_gaps_everywhere_are_bounded() -> None:
     made = recorded_record(replace(traced(), step_log=log))
     assert made is not None
     assert len(made.steps) == MOST_SPANS
-    assert made.steps[-1] == (9990, 9990)
+    assert (made.steps[-2], made.steps[-1]) == ((9980, 9980), (49_990, 49_990))
+    assert made.steps_not_listed == 5000 - MOST_SPANS
+    assert recorded_count(made)[1] == "5,000 of steps 0 to 49990"
