@@ -240,8 +240,6 @@ class Collector:
             stream.steps[found.grammar] = StepRows(found.grammar)
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
             found = replace(found, step=stream.steps[found.grammar].last_step + found.steps)
-        if found.epoch is not None and (whole := re.search(rf"(?<![\d.]){found.step} ?/ ?(\d{{1,15}})(?![\d.])", text)):
-            found = replace(found, of_epoch=int(whole[1]))
         stamp = None
         if found.clock_s is not None:
             stamp = Stamp(found.clock_s, found.clock_step_s, dated=found.clock_s >= SINCE_1970_S, zoned=True)

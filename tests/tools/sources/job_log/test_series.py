@@ -148,6 +148,13 @@ def test_epochs_that_count_from_their_own_start_are_joined(tmp_path: Path) -> No
     assert read(tmp_path, text).steps["step"].tolist() == [10, 20, 30, 40, 50, 60]
 
 
+def test_epochs_are_as_long_as_their_steps_say_also_where_both_numbers_are_the_same(tmp_path: Path) -> None:
+    """Twelve epochs of twelve steps, of which every fifth is printed: the last line is of step 11 * 12 + 10."""
+    places = [(epoch, step) for epoch in range(1, 13) for step in (5, 10)]
+    log = read(tmp_path, "".join(f"Epoch [{epoch}/90] Iter [{step}/12] time 110 ms\n" for epoch, step in places))
+    assert log.steps["step"].tolist() == [12 * (epoch - 1) + step for epoch, step in places]
+
+
 def test_a_bar_of_an_evaluation_between_does_not_break_that_of_the_training(tmp_path: Path) -> None:
     """Trainers draw both without a name; the training's clock runs on."""
     steps = [f"{at}/8 [{at * 30 // 60:02d}:{at * 30 % 60:02d}<00:00, 30.0s/it]" for at in range(9)]

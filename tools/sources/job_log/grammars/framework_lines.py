@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from tools.sources.job_log.grammars.generic_lines import generic_line
-from tools.sources.job_log.grammars.step_figures import StepLine
+from tools.sources.job_log.grammars.step_figures import StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, in_ms, number, whole
 
 MEGATRON_STEP = re.compile(r"iteration(?:=|\s)\s*(\d+)\s*/\s*(\d+)")
@@ -91,6 +91,7 @@ def mindformers(text: str) -> StepLine | None:
         in_ms(found[2], "ms"),
         of="window",
         epoch=int(epoch[1]) if epoch else None,
+        of_epoch=steps_behind(found),
         loss_scale=number(scale[1]) if scale else None,
         skipped=float(over[1] == "True") if over else None,
     )

@@ -16,7 +16,7 @@ from itertools import islice
 import msgspec
 
 from tools.sources.job_log.grammars.part_names import of_part
-from tools.sources.job_log.grammars.step_figures import StepLine
+from tools.sources.job_log.grammars.step_figures import StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
 
 LONGEST_RECORD = 2048  # characters
@@ -231,7 +231,13 @@ def generic_line(text: str) -> StepLine | None:
     if found is None or OTHER_WORK.search(text):
         return None
     epoch = EPOCH.search(text)
-    line = StepLine("step lines", int(found[1]), of="unstated", epoch=int(epoch[1]) if epoch else None)
+    line = StepLine(
+        "step lines",
+        int(found[1]),
+        of="unstated",
+        epoch=int(epoch[1]) if epoch else None,
+        of_epoch=steps_behind(found),
+    )
     line = _rated(line, text)
     timed = _timed(line, text)
     return timed if timed.wall_ms == line.wall_ms else replace(timed, derived=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from tools.sources.job_log.grammars.generic_lines import generic_line
-from tools.sources.job_log.grammars.step_figures import UNNUMBERED, Average, StepLine
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, Average, StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, clock_s, in_ms, number
 
 SECONDS = r"\s?(?:s(?:ec(?:onds?)?)?\b)?"
@@ -28,18 +28,20 @@ def parts(text: str) -> StepLine | None:
     iterations that it does not print, and so overlap where lines are closer to each other than that; ``time`` of
     Detectron2 is of all iterations since the start, its ``data_time`` of the last ones."""
     time, epoch, step = TIME.search(text), EPOCH_AND_STEP.search(text), ITERATION.search(text)
-    if time is None or (epoch is None and step is None) or EVALUATES.search(text):
+    place = epoch or step
+    if time is None or place is None or EVALUATES.search(text):
         return generic_line(text)
+    counted = 2 if epoch or place[1] is None else 1
     data = DATA_TIME.search(text)
-    counted = (step[1] or step[2]) if step else ""
     library = "YOLOX" if "iter_time" in text else "MMEngine" if "(train)" in text else "MMCV"
     library = "Detectron2" if library == "MMCV" and step and step[1] else library
     return StepLine(
         library,
-        int(epoch[2] if epoch else counted),
+        int(place[counted]),
         in_ms(time[1], "s"),
         of="mean",
         epoch=int(epoch[1]) if epoch else _epoch(text),
+        of_epoch=steps_behind(place, counted),
         data_wait_ms=_seconds(data[1]) if data else None,
         average=AVERAGES.get(library, ""),
         rounding_ms=DIGITS_MS,
@@ -77,6 +79,7 @@ def paddle(text: str) -> StepLine | None:
         None if first_of_interval else in_ms(cost[2], "s"),
         of="mean",
         epoch=int(epoch[1]) if epoch else None,
+        of_epoch=steps_behind(step),
         data_wait_ms=None if first_of_interval or reader is None else _seconds(reader[1]),
         samples=number(samples[1]) if samples and not first_of_interval else None,
         samples_per_s=number(speed[1]) if speed and not first_of_interval else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from tools.sources.job_log.grammars.generic_lines import OTHER_WORK, generic_line
-from tools.sources.job_log.grammars.step_figures import Meter, StepLine
+from tools.sources.job_log.grammars.step_figures import Meter, StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
 
 PLACE = re.compile(
@@ -45,6 +45,7 @@ def imagenet(text: str) -> StepLine | None:
         int(place[2]),
         wall_ms,
         epoch=int(place[1]),
+        of_epoch=steps_behind(place, 2),
         data_wait_ms=None if waits is None else 1e3 * waits[0],
         meters=(_meter(time), waits, None if other is None else _meter(other)),
         rounding_ms=_rounding_ms(time[1]),
@@ -85,6 +86,7 @@ def metric_logger(text: str) -> StepLine | None:
         in_ms(times[2] if whole else times[1], "s"),
         of="running" if whole else "window",
         epoch=int(place[1]) if place and not step else None,
+        of_epoch=steps_behind(place, 2) if place and not step else None,
         data_wait_ms=None if data is None or data < 0 else 1e3 * data,
         average="start" if whole else "",
         rounding_ms=_rounding_ms(times[2]) if whole else 0.0,
@@ -104,6 +106,7 @@ def _clocked(text: str, place: re.Match[str], clock: re.Match[str]) -> StepLine:
         int(counter[1] if counter else place[2]),
         of="unstated",
         epoch=None if counter else int(place[1]),
+        of_epoch=None if counter else steps_behind(place, 2),
         bare_time=number(clock[1]),
         running=True,
     )
@@ -128,6 +131,7 @@ def open_clip(text: str) -> StepLine | None:
         in_ms(found[4], "s"),
         of="mean",
         epoch=int(found[1]),
+        of_epoch=steps_behind(found, 2),
         data_wait_ms=None if data is None or data < 0 else 1e3 * data,
         samples_per_s=number(found[5]) if found[5] else None,
         in_samples=True,
@@ -152,6 +156,7 @@ def pose_trainer(text: str) -> StepLine | None:
         in_ms(found[3], "s"),
         of="running",
         epoch=int(found[1]),
+        of_epoch=steps_behind(found, 2),
         data_wait_ms=in_ms(found[5], "s"),
         average="start",
         rounding_ms=_rounding_ms(found[3]),

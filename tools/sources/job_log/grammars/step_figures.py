@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ UNNUMBERED = -1  # step of a line that names none: lines are counted, or the ste
 # since the start of the job or of the epoch, both.
 Average = Literal["", "epoch", "window", "job", "start"]
 Meter = tuple[float, float]  # a value and a mean as a line gives them
+WHOLE = re.compile(r"\s{0,9}/\s{0,9}(\d{1,15})(?!\d|\.\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,9 @@ class StepLine:
     in_samples: bool = False  # ``step`` counts samples, one batch of them at the first line
     clock_step_s: float = 1e-3  # resolution of ``clock_s``
     derived: bool = False  # the time is the samples or tokens of a step over those per second
+
+
+def steps_behind(step: re.Match[str], group: int = 1) -> int | None:
+    """The number of steps that the line states right behind the step's own: 983 of ``iter: 50/983``."""
+    found = WHOLE.match(step.string, step.end(group))
+    return int(found[1]) if found else None

@@ -68,6 +68,28 @@ def test_the_figures_of_a_line_are_those_that_stand_in_it(text: str, step: int |
     assert (found.step, found.wall_ms) == (step, wall_ms if wall_ms is None else pytest.approx(wall_ms))
 
 
+@pytest.mark.parametrize(
+    ("text", "step", "of_epoch"),
+    [
+        ("Epoch [10/20] Iter [10/12] time 110 ms", 10, 12),
+        ("Step 10/12 of epoch 10/20: step time 110 ms", 10, 12),
+        ("Train: [10/20][10/1251]  eta 0:10:00 time 0.41 (0.62)", 10, 1251),
+        ("Epoch: [3]  [   3/1251]  eta: 0:10:20  time: 0.5088  data: 0.0164", 3, 1251),
+        ("epoch: 3/20, iter: 3/983, mem: 3Mb, iter_time: 0.589s, data_time: 0.002s, x: 1", 3, 983),
+        ("mmdet - INFO - Epoch [50][50/1000] lr: 1e-2, eta: 1 day, time: 0.512, data_time: 0.021", 50, 1000),
+        ("{ Epoch:[  2/  8], step:[    2/   19], loss: 10.633, per_step_time: 1752ms, lr: 1e-05}", 2, 19),
+        ("epoch: [2/8], iter: 2/30, reader_cost: 0.1 s, batch_cost: 0.5 s, ips: 16.0", 2, 30),
+        ("Epoch 2/8, iteration 2, batch time 110 ms", 2, None),
+    ],
+)
+def test_the_steps_of_an_epoch_are_those_behind_the_step_and_not_the_epochs(
+    text: str, step: int, of_epoch: int | None
+) -> None:
+    found = step_line(text)
+    assert found is not None
+    assert (found.step, found.of_epoch) == (step, of_epoch)
+
+
 def test_megatron_fields_come_and_go() -> None:
     line = (
         " iteration 5/ 10 | elapsed time per iteration (ms): 100.0 | throughput per GPU (TFLOP/s/GPU): 412.3 | "
