@@ -241,10 +241,11 @@ def _of_profilers(profile: Profile) -> list[Sentence]:
 
 SAMPLED = (
     *("computation.clocks", "cpu.machine_samples", "io.machine_samples", "communication.network_samples"),
-    *("computation.devices_alike", "computation.device_use", "memory.device_samples"),
+    *("computation.devices_alike", "computation.device_use", "memory.output_peak", "memory.device_samples"),
 )
 COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
-OF_DEVICES = ("computation.device_use", "memory.device_samples")  # of which steps that a job prints show nothing
+# Of which steps that a job prints show nothing.
+OF_DEVICES = ("computation.device_use", "memory.output_peak", "memory.device_samples")
 MOST_SAMPLED = 4  # sentences of what samples show, findings first
 
 

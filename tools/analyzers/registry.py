@@ -47,7 +47,7 @@ from tools.analyzers.cpu import (
     value_reads,
 )
 from tools.analyzers.io import data_wait
-from tools.analyzers.memory import offload, pressure, snapshots
+from tools.analyzers.memory import offload, pressure, snapshots, stated_peak
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import (
     epoch_times,
@@ -109,7 +109,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (step_account.account, step_account.free_time, step_account.stage_balance, step_account.late_rank),
     (operations.operation_times,),
     (sampled_stacks.sampled_stacks, sampled_stacks.sampled_activity),
-    (snapshots.allocator_snapshot, host_environment.host_environment),
+    (snapshots.allocator_snapshot, stated_peak.stated_peak, host_environment.host_environment),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units, ascend_kernels.affinity_apis),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
     (machine_samples.processors, machine_samples.disks, network_samples.network),

@@ -34,6 +34,7 @@ COLLECTIVE_COLUMNS = {"count": "per step", "ms": "sum per step", "busy_ms": "in 
 BY_RANK = re.compile(r"\b(by|per|each|every|all|across|over) (the )?ranks?\b|\bof (all|each|every) ranks?\b")
 TYPES = re.compile(r"\] \[ ?\".*$", re.DOTALL)  # what follows the shapes in a label; some profilers write blanks
 BYTES = re.compile(r"\b(bytes?|size|sizes|kb|mb|gb|[kmg]i?bytes?|volume|traffic|data)\b")
+SAMPLED_MEMORY = ("memory.output_peak", "memory.snapshot", "memory.device_samples")
 OUT_OF_MEMORY = re.compile(r"\b(oom|out of memory)\b")
 UNNAMED = "of a kind that the trace does not name"
 
@@ -140,7 +141,7 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or discussion.ranks)
-    sampled = [_sampled(discussion, name) for name in ("memory.snapshot", "memory.device_samples")]
+    sampled = [_sampled(discussion, name) for name in SAMPLED_MEMORY]
     if not peaks and any(sampled):
         return blocks(sampled)
     if not peaks and (said := _stated_memory(discussion)):

@@ -65,7 +65,7 @@ FIGURES = (
         re.compile(
             r"\bhow (much|full)\b.*\bmemory\b(?!.*\b(host|cpu|ram)\b)|\b(memory|vram) (use|used|usage|in use)\b"
         ),
-        ("memory.device_samples",),
+        ("memory.output_peak", "memory.device_samples"),
     ),
     RecordedFigure(
         re.compile(

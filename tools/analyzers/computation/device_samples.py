@@ -11,6 +11,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
+from tools.run.first_printed import sampled_before_steps
 from tools.run.source_clocks import sampled_apart
 from tools.views.counters import (
     POWER,
@@ -50,6 +51,7 @@ NO_KERNEL = (
     "No kernel ran in what this sampled; the training may not have run at that time, and what a step waits for is not"
     " in it."
 )
+BEFORE_STEPS = "before the first printed step"
 ONE_READING = "One reading says little: it shows one moment."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 NO_EFFICIENCY_OF_OTHERS = "Of the others it shows that some kernel ran, and not how well kernels use the device."
@@ -368,7 +370,10 @@ def device_use(profile: Profile) -> Check | None:
     means = {name: _busy(profile, name) for name in devices}
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     once = _once(devices)
-    said = _range(least, most, means, once)
+    when = "of the time around the one reading" if once else "of the time"
+    if all(_before_steps(profile, each) for each in devices.values()):
+        when += f" {BEFORE_STEPS}"
+    said = _range(least, most, means, when)
     dry = [each for name in devices for each in _runs_dry(profile, name, devices[name])]
     power = [*power_of_use(profile, devices), *memory_of_use(profile, devices)]
     note = [] if waits_only(devices) else [_meaning(means)]
@@ -426,9 +431,8 @@ def _power(profile: Profile, name: str) -> Sentence | None:
     return say(f"{text}, over {{3}} of readings." if span is not None else f"{text}.", *known)
 
 
-def _range(least: str, most: str, means: dict[str, Fact], once: bool) -> Sentence:
+def _range(least: str, most: str, means: dict[str, Fact], when: str) -> Sentence:
     """The utilization of the least and the most busy device."""
-    when = "of the time around the one reading" if once else "of the time"
     if len(means) > 1 and means[least].value == means[most].value:
         return say(f"Kernels ran in {{0}} {when} on each of the {len(means)} devices that were read.", means[least])
     if len(means) > 1:
@@ -479,7 +483,8 @@ def device_memory(profile: Profile) -> Check | None:
         if of is not None and device.has("device_memory_used_bytes"):
             used, whole = (_gib(profile, name, f"device_memory_{each}_bytes") for each in ("used", of))
             share = 100.0 * used.value / max(whole.value, 1e-9)
-            full.append((share, say(f"Device {name} holds {{0}} of {{1}} at most{WHOLE[of]}.", used, whole)))
+            when = _when_held(profile, device)
+            full.append((share, say(f"Device {name} holds {{0}} of {{1}} {when}{WHOLE[of]}.", used, whole)))
     shared = [each for name in devices if (each := _shared(profile, name)) is not None]
     if not full and not shared:
         return None
@@ -489,6 +494,19 @@ def device_memory(profile: Profile) -> Check | None:
         return symptom(said, note, *shared)
     support = [] if said is None else [said]
     return symptom(*shared, *support) if shared else clean(*support)
+
+
+def _when_held(profile: Profile, device: DeviceReadings) -> str:
+    """Of which time the most memory in use is: of all readings, of one moment, or of the time before training."""
+    if _before_steps(profile, device):
+        return BEFORE_STEPS
+    once = device.table["device_memory_used_bytes"].notna().sum() == 1
+    return "at the moment of the one reading" if once else "at most"
+
+
+def _before_steps(profile: Profile, device: DeviceReadings) -> bool:
+    """Whether all readings stand before the first step line of the output that holds them."""
+    return int(device.table["file"].iloc[0]) in sampled_before_steps(profile.run)
 
 
 def _gib(profile: Profile, name: str, counter: str) -> Fact:

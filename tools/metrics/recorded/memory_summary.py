@@ -1,4 +1,4 @@
-"""Figures of the table that ``torch.cuda.memory_summary()`` prints into a job's output."""
+"""Figures of memory that PyTorch's allocator or the program prints into a job's output: its table, and its peak."""
 
 from __future__ import annotations
 
@@ -50,3 +50,15 @@ def allocated_of_reserved_pct(profile: Profile) -> Measurement:
         raise UsageError("the job's output does not state what PyTorch reserved and allocated")
     share = 100.0 * float(own["allocated"].value) / float(own["reserved"].value)
     return _of_rows(profile, share, own["allocated"], own["reserved"])
+
+
+@metric("GiB", "peak of {kind} memory by the job's output", "How much memory does a process hold at most?")
+def stated_peak_gib(profile: Profile, kind: str) -> Measurement:
+    """The largest that a line of the program states, of one process; GB is read as 2^30 bytes, as MB and the like."""
+    log = job_log(profile)
+    known = {each.kind: each for each in log.peak_memory}
+    if not known:
+        raise UsageError("the job's output states no peak of its memory")
+    stated = known[choice("kind", kind, sorted(known))]  # type: ignore[index]
+    rows = pd.DataFrame([{"bytes": stated.value, "line": stated.line, "file": stated.file}])
+    return of_lines(log, float(stated.value) / GIB, rows, "peak of memory")

@@ -83,6 +83,18 @@ class Cited:
     file: int = 0
 
 
+# "device": of which kind is not said; "unnamed": whether it is of the device is not said either.
+PeakKind = Literal["allocated", "reserved", "device", "unnamed"]
+
+
+@dataclass(frozen=True)
+class PeakMemory(Cited):
+    """The most memory that a process held by its own line, in bytes; ``unit`` is the printed one."""
+
+    kind: PeakKind = "allocated"
+    unit: str = "B"
+
+
 @dataclass(frozen=True)
 class StepNote(Cited):
     """A line that says what is done next to training, with the step that it names."""
@@ -375,6 +387,7 @@ class JobLog:
     )  # bytes of the first report of exhausted memory, ``MEMORY_PARTS``
     # Of torch.cuda.memory_summary(): "ooms", "retries"; bytes "allocated", "reserved", "unreleasable", "peak_..."
     memory_summary: dict[str, Cited] = field(default_factory=dict)
+    peak_memory: tuple[PeakMemory, ...] = ()  # that the program prints, of each kind the largest
     epoch_times: tuple[EpochTime, ...] = ()  # of programs that state the time of an epoch
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then

@@ -104,6 +104,8 @@ WORDS = (
     *(b"redop", b"NCCL_", b" at entry "),
     *(b"registering GPU", b"WON'T CONVERT", b"got stuck", b"slow compared to"),
     *(b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
+    *(b"eak mem", b"eak_mem", b"eak Mem", b"eak GPU", b"eak_gpu", b"eak CUDA", b"eak VRAM", b"eak_vram"),
+    *(b"eak alloc", b"max_memory_", b"ax memory ", b"ax Memory ", b"ax GPU memory", b"max_alloc", b"max_reserved"),
     *(
         b"collective #",
         b"ed ranks:",

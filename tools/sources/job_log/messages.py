@@ -18,6 +18,7 @@ from tools.sources.job_log.collective_reports import CollectiveReports
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
+from tools.sources.job_log.peak_memory import PeakMemories
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import side_work
 
@@ -193,11 +194,13 @@ class Messages:
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
+    peaks: PeakMemories = field(init=False)
 
     def __post_init__(self) -> None:
         self.errors = ReportedErrors(self.file)
         self.reports = CollectiveReports(self.file)
         self.summary = MemorySummary(self.file)
+        self.peaks = PeakMemories(self.file)
 
     def take(self, line: int, text: str, at_s: float | None = None, rank: int | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
@@ -228,7 +231,8 @@ class Messages:
         return True
 
     def note(self, line: int, text: str) -> None:
-        """Keep what the line says of saving or evaluating, as a step line may do as well."""
+        """Keep what the line says of saving, evaluating or the peak of memory, as a step line may do as well."""
+        self.peaks.take(line, text)
         if any(mark in text for mark in MARKS) and (found := side_work(text)) is not None:
             kept = self.notes[found.kind]
             if len(kept) < MOST_NOTES:

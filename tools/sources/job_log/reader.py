@@ -34,6 +34,7 @@ from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
+from tools.sources.job_log.peak_memory import largest
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
 from tools.sources.options import GIB, Limits
@@ -140,6 +141,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         evaluations=tuple(collector.messages.notes["evaluation"]),
         memory=collector.messages.memory,
         memory_summary=collector.messages.summary.found,
+        peak_memory=tuple(collector.messages.peaks.found.values()),
         settings=collector.messages.settings,
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
@@ -198,6 +200,7 @@ def _holds(log: JobLog) -> bool:
         or log.evaluations
         or log.throughput
         or log.memory_summary
+        or log.peak_memory
         or log.bars
     )
 
@@ -353,6 +356,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),
         memory_summary=max((log.memory_summary for log in logs), key=failures),
+        peak_memory=largest([log.peak_memory for log in logs]),
         settings=settings,
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
         ranks_stated=any(log.ranks_stated for log in used),

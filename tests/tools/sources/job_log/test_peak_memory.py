@@ -1,0 +1,123 @@
+"""The peak of device memory that a program prints of itself, and samples from before its first step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.utilisation import outputs
+from tools.analyzers.registry import check_of
+from tools.findings import Sentence
+from tools.metrics.registry import measure
+from tools.sources.job_log.peak_memory import PeakMemories
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+STEPS = megatron(*((step, 500.0) for step in range(1, 8)))
+
+
+def profile_of(tmp_path: Path, text: str) -> Profile:
+    (tmp_path / "job.log").write_text(text)
+    return Profile(load_run([tmp_path / "job.log"]))
+
+
+def said(profile: Profile, name: str) -> list[Sentence]:
+    check = check_of(profile, name)
+    return [] if check is None else list(check.support)
+
+
+def peaks(*lines: str) -> dict[str, float]:
+    """The peaks that the lines state, in MiB."""
+    found = PeakMemories(0)
+    for number, text in enumerate(lines, start=1):
+        found.take(number, text)
+    return {kind: float(each.value) / 2**20 for kind, each in found.found.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("peak memory allocated: 11812 MiB reserved: 14952 MiB", {"allocated": 11812, "reserved": 14952}),
+        ("GPU 0 - Peak memory allocated: 5 GB, Peak memory reserved: 6 GB", {"allocated": 5120, "reserved": 6144}),
+        ("Max Memory Allocated: 1048576 bytes", {"allocated": 1}),
+        ("Max allocated memory (MB): 2,048", {"allocated": 2048}),
+        ("peak_vram_allocated_mib:100.5 peak_vram_reserved_mib:120", {"allocated": 100.5, "reserved": 120}),
+        ("Peak GPU memory       : 5 GB", {"device": 5120}),
+        ("Peak memory usage: 12345.67MiB", {"unnamed": 12345.67}),
+    ],
+)
+def test_forms_that_programs_print_are_read(text: str, mib: dict[str, float]) -> None:
+    assert peaks(text) == pytest.approx(mib)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "peak memory allocated: 101348864",  # of no unit
+        "max_memory: 20GB",  # a limit
+        "Estimated peak memory: 5 GB",
+        "CPU peak memory: 5 GB",
+        "peak memory bandwidth: 2.0 GB",
+        "peak memory usage: 2 GB/s",
+        "# peak memory allocated: 5 GB",
+        'print0(f"peak memory allocated: {torch.cuda.max_memory_allocated() // 1024 // 1024} MiB "',
+    ],
+)
+def test_limits_estimates_memory_of_hosts_and_program_text_are_none(text: str) -> None:
+    assert peaks(text) == {}
+
+
+def test_of_several_lines_the_largest_counts(tmp_path: Path) -> None:
+    """12,288 MiB are 12 GiB; the ranks' outputs hold 8 and 12."""
+    assert peaks("peak memory allocated: 8 MiB", "peak memory allocated: 9 MiB", "peak memory allocated: 7 MiB") == {
+        "allocated": 9
+    }
+    for rank, mib in ((0, 8192), (1, 12288)):
+        (tmp_path / f"rank{rank}.log").write_text(STEPS + f"peak memory allocated: {mib} MiB\n")
+    profile = Profile(load_run([tmp_path]))
+    assert measure(profile, "stated_peak_gib", kind="allocated").value == 12.0
+
+
+def test_the_stated_peak_is_shown_with_its_line(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, STEPS + "peak memory allocated: 11264 MiB reserved: 14336 MiB\n")
+    (sentence,) = said(profile, "memory.output_peak")
+    assert [fact.value for fact in sentence.facts] == [11.0, 14.0]
+    assert "before" not in sentence.template
+    assert "read as" not in sentence.template
+    assert measure(profile, "stated_peak_gib", kind="reserved").selector.endswith(f"line {STEPS.count(chr(10)) + 1}")
+
+
+def test_a_peak_from_before_the_first_step_is_not_that_of_the_training(tmp_path: Path) -> None:
+    (sentence,) = said(profile_of(tmp_path, "Max memory allocated: 2 GB\n" + STEPS), "memory.output_peak")
+    assert "before the first printed step" in sentence.template
+    assert "read as 2^30 bytes; where it means 10^9, it is 7 % less" in sentence.template
+
+
+def test_whether_unnamed_memory_is_of_the_device_stays_open(tmp_path: Path) -> None:
+    (sentence,) = said(profile_of(tmp_path, STEPS + "Peak memory usage: 2048 MiB\n"), "memory.output_peak")
+    assert "not whether this is device memory" in sentence.template
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        (outputs.TABLE + STEPS, "before the first printed step."),
+        (outputs.TABLE + outputs.TABLE + STEPS, "before the first printed step."),
+        (outputs.TABLE + STEPS + outputs.TABLE, "at most."),
+        (STEPS + outputs.TABLE, "at the moment of the one reading."),
+        (outputs.TABLE, "at the moment of the one reading."),
+    ],
+)
+def test_memory_is_at_most_only_of_several_readings_during_the_steps(tmp_path: Path, text: str, when: str) -> None:
+    (sentence,) = said(profile_of(tmp_path, text), "memory.device_samples")
+    assert sentence.template.endswith(when)
+    assert sentence.facts[0].value == pytest.approx(71234 / 1024)
+
+
+def test_utilization_from_before_the_first_step_is_marked_so(tmp_path: Path) -> None:
+    first = said(profile_of(tmp_path, outputs.TABLE + STEPS), "computation.device_use")[0]
+    assert "before the first printed step on device" in first.template
+    later = said(profile_of(tmp_path, STEPS + outputs.TABLE), "computation.device_use")[0]
+    assert "before" not in later.template
