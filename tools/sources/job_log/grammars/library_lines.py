@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tools.sources.job_log.grammars.generic_lines import generic_line
+from tools.sources.job_log.grammars.generic_lines import STEP, generic_line
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, Average, StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, clock_s, in_ms, number
 
@@ -170,9 +170,12 @@ COUNTED = re.compile(r"\[Train (\d{1,15})/(\d{1,15})\]")
 
 
 def counted(text: str) -> StepLine | None:
-    """``I1216 14:25:47.224024 ... train.py:577] [Train 290/1882] {'train_loss': 0.7}``: the step, and no time."""
+    """``I1216 14:25:47.224024 ... train.py:577] [Train 290/1882] {'train_loss': 0.7}``: the step, and no time. A
+    line that names a step by the word is read by it."""
     found = COUNTED.search(text)
-    return StepLine("counted lines", int(found[1])) if found else generic_line(text)
+    if found is None or STEP.search(text):
+        return generic_line(text)
+    return StepLine("counted lines", int(found[1]))
 
 
 MXNET = re.compile(

@@ -9,7 +9,7 @@ import re
 
 from tools.sources.job_log.grammars.generic_lines import OTHER_WORK, generic_line
 from tools.sources.job_log.grammars.step_figures import Meter, StepLine, steps_behind
-from tools.sources.job_log.numbers import NUMBER, in_ms, number
+from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number
 
 PLACE = re.compile(
     r"\b(?:Epoch|EPOCH|Train|TRAIN)(?:ing)?(?: Epoch)?:? ?\[? ?(\d{1,9})(?:/\d{1,9})?\]?:?,?\s{0,3}"
@@ -93,21 +93,26 @@ def metric_logger(text: str) -> StepLine | None:
     )
 
 
-CLOCK = re.compile(rf"\]?,?\s{{0,3}}time: ({NUMBER})(?=,|\s|\Z)")
+CLOCK = re.compile(rf"\]?,?\s{{0,3}}time: ({NUMBER})(?:\s?({UNIT}))?(?=,|\s|\Z)")
 COUNTER = re.compile(r"\A\W{0,3}(\d{1,15})\s{1,3}(?=Epoch)")
 
 
-def _clocked(text: str, place: re.Match[str], clock: re.Match[str]) -> StepLine:
+def _clocked(text: str, place: re.Match[str], clock: re.Match[str]) -> StepLine | None:
     """DCGAN-tensorflow: ``[      12 Epoch:[ 0/25] [  11/ 273] time: 9.2979, d_loss: 1.9, ..``, and what was made of it:
-    seconds since the start where they only rise, else a time without a unit."""
+    seconds since the start where they only rise, else a time, mostly without a unit. A line that names a step and its
+    time by words is read by these."""
+    named = generic_line(text)
+    if OTHER_WORK.search(text) or (named is not None and named.wall_ms is not None):
+        return named
     counter = COUNTER.match(text)
     return StepLine(
         "epochs with a clock",
         int(counter[1] if counter else place[2]),
+        in_ms(clock[1], clock[2]) if clock[2] else None,
         of="unstated",
         epoch=None if counter else int(place[1]),
         of_epoch=None if counter else steps_behind(place, 2),
-        bare_time=number(clock[1]),
+        bare_time=None if clock[2] else number(clock[1]),
         running=True,
     )
 
