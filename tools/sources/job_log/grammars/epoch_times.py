@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.run.recorded.job_log import EpochTime
+from tools.sources.job_log.grammars.generic_lines import OTHER_WORK
 from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
 
 # "epoch_Time" of minimind is an estimate of what is left, and is not written so.
@@ -17,6 +18,14 @@ TAKEN = re.compile(rf"\b[Ee]poch (\d{{1,9}})(?: ?/ ?\d{{1,9}})?\s{{1,9}}Time Tak
 NOT_OF_TRAINING = re.compile(
     r"\b(?:avg|average|mean|total|eta|estimated|remaining|valid\w*|val|eval\w*|test\w*)\b", re.I
 )
+# What may stand right before: no other word, so that "Shuffle for epoch 3 took 12 s" is not the training of it.
+BEFORE = re.compile(
+    r"(?:\A\s*|[^A-Za-z\s]\s*"
+    r"|\b(?:INFO|DEBUG|WARNING|(?i:end of|train(?:ing)?(?: of| for)?|finished|completed))\s+)\Z"
+)
+LOOKED_BEFORE = 40  # characters
+ENDED = ("finished", "completed")  # of other work they end the training of an epoch too
+SECONDS = re.compile(rf",?\s?(?:and )?({NUMBER})\s?(seconds?|secs?|s)\b(?!/| per)")  # behind minutes
 PART = re.compile(r"\bPart (\d{1,6}),")  # DistDGL: a trainer, one of each rank
 OF_EPOCH = re.compile(rf",\s([A-Za-z][\w +/-]{{0,40}}): ({NUMBER})(?=,|\s|\Z)")
 # Of Keras before 2.0.9 without the time of a step: what it counts may be samples (Model.fit) or steps (fit_generator).
@@ -39,11 +48,15 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     named = TAKEN.search(text) or NAMED.search(text)
     if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1):
         return None
+    if not _of_training(text, named.start()):
+        return None
     number_of, before, value, behind = named.groups() if named.re is NAMED else (named[1], None, named[2], named[3])
     unit = behind or before
     wall_ms = in_ms(value, unit) if unit else None
     if unit is None or wall_ms is None:
         return None
+    if unit.startswith("min") and (rest := SECONDS.match(text, named.end())):
+        wall_ms += in_ms(rest[1], rest[2]) or 0.0
     rank = PART.search(text, 0, named.start() + 1)
     listed = OF_EPOCH.findall(text, named.end()) if rank else ()
     parts = tuple((name, ms) for name, figure in listed if (ms := in_ms(figure, unit)) is not None)
@@ -55,6 +68,13 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
         rank=int(rank[1]) if rank else None,
         parts=parts,
     )
+
+
+def _of_training(text: str, start: int) -> bool:
+    """Whether nothing before the word shows that the time is of other work at the epoch, such as saving."""
+    other = (found[0].lower() for found in OTHER_WORK.finditer(text, 0, start))
+    before = text[max(start - LOOKED_BEFORE, 0) : start]
+    return all(word in ENDED for word in other) and BEFORE.search(before) is not None
 
 
 def _of_keras(found: re.Match[str], line: int, file: int) -> EpochTime | None:
