@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
@@ -154,6 +156,21 @@ def test_a_bar_that_counts_to_the_number_of_epochs_counts_epochs(tmp_path: Path)
     assert any("a step here is an epoch" in each for each in found.answer)
     (tmp_path / "job.log").unlink()
     assert not any("is an epoch" in each for each in diagnosis_of(tmp_path, f"Namespace(epochs=41)\n{bars}").answer)
+
+
+@pytest.mark.parametrize("name", ["Epoch 3", "train steps", "Iterations", "batches"])
+def test_a_bar_within_an_epoch_or_of_steps_by_its_name_counts_no_epochs(tmp_path: Path, name: str) -> None:
+    bars = "".join(f"{name}:  10%|# | {at}/40 [{at // 2:02d}:{at % 2 * 30:02d}<10:00, 30.0s/it]\n" for at in range(41))
+    assert not any("is an epoch" in each for each in diagnosis_of(tmp_path, f"Namespace(epochs=40)\n{bars}").answer)
+
+
+def test_a_bar_that_counts_to_the_number_of_epochs_several_times_counts_no_epochs(tmp_path: Path) -> None:
+    bars = "".join(
+        f" 10%|# | {at}/10 [{at * each // 60:02d}:{at * each % 60:02d}<00:10,  {each}.00s/it]\n"
+        for each in (9, 5, 7)
+        for at in range(1, 11)
+    )
+    assert not any("is an epoch" in each for each in diagnosis_of(tmp_path, f"num_epochs: 10\n{bars}").answer)
 
 
 BUSY = """\

@@ -397,7 +397,7 @@ class JobLog:
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
-    bar_total: int = 0  # what the progress bar counts to whose steps are used
+    bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
     throughput: Throughput | None = None  # where the lines state it and no time
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank
     used: tuple[str, ...] = ()  # the files whose steps are used, where others hold steps of the same ranks: ``unused``

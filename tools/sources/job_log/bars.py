@@ -34,6 +34,7 @@ OTHER = re.compile(
     r"|compil|warm|cache|writ|read|pars",
     re.I,
 )
+WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
 OF_STEPS = re.compile(r"step|train|iter|batch", re.I)  # a single update of another bar may be of anything
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
@@ -114,6 +115,11 @@ class Bar:
         """The following updates count from 0 and continue this bar."""
         self.before = self.done[-1] if self.done else 0
         self.before_s = max(self.elapsed_s, default=0.0)
+
+    @property
+    def of_job(self) -> int:
+        """What it counts to where that may be the epochs of the job; 0 where it counts steps or counts again."""
+        return 0 if self.before or WITHIN_EPOCH.search(self.name) else self.total
 
     @property
     def seconds(self) -> float:

@@ -57,8 +57,10 @@ ARGUMENTS = {
     *("hidden_size", "num_attention_heads", "ffn_hidden_size"),
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
+# The argument itself: behind other words ("patience epochs: 20", "save every n epochs: 5") it is another number.
 EPOCHS = re.compile(
-    r"(?<![A-Za-z_])(?:num_(?:train_)?|n_|max_|total_|train_)?epochs['\"]?\s{0,3}[=:]\s{0,3}(\d{1,9})(?![\d.])"
+    r"(?:\A|[^\w\s./-]|(?<![A-Za-z])-|\b(?:INFO|DEBUG)\s|\d\s(?=\s{0,20}\w{6,16}=))\s{0,20}"
+    r"(?:num_(?:train_)?|n_|max_|[Tt]otal[_ ]|train_)?epochs['\"]?\s{0,3}[=:]\s{0,3}(\d{1,9})(?![\d.])"
 )
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
 # Of the main process alone, at the end of HF Trainer's ``log_metrics``: the other lines are of one rank each.

@@ -409,4 +409,4 @@ def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
-    return Series(_typed(table), kind, "progress bar", total=bar.total)
+    return Series(_typed(table), kind, "progress bar", total=bar.of_job)

@@ -1,4 +1,4 @@
-"""How many ranks a job has, of which no step line names one."""
+"""How many ranks and epochs a job has, of which no step line names one."""
 
 from __future__ import annotations
 
@@ -70,3 +70,40 @@ def test_steps_with_a_rank_are_those_of_their_ranks(tmp_path: Path) -> None:
     log = read_job_log(tmp_path / "train.log").log
     assert log is not None
     assert log.ranks_stated
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "num_epochs: 20",
+        "   max_epochs = 20",
+        "Namespace(lr=0.1, epochs=20)",
+        "'--epochs=20', '--lr=0.1'",
+        '{"lr": 0.1, "num_train_epochs": 20}',
+        "INFO n_epochs: 20",
+        "lr=0.1 epochs=20",
+        "Total epochs: 20",
+    ],
+)
+def test_the_number_of_epochs_is_that_of_the_argument(tmp_path: Path, line: str) -> None:
+    log = run_of(tmp_path, f"{line}\n{STEPS}").job_log
+    assert log is not None
+    assert log.whole("epochs") == 20
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "patience epochs: 20",
+        "save every n epochs: 20",
+        "remaining epochs: 20",
+        "warmup-epochs: 20",
+        "warmup.epochs=20",
+        "save_every_n_epochs: 20",
+        "evaluated every 5 epochs: 20",
+    ],
+)
+def test_numbers_of_epochs_of_something_else_are_not_those_of_the_job(tmp_path: Path, line: str) -> None:
+    log = run_of(tmp_path, f"{line}\n{STEPS}").job_log
+    assert log is not None
+    assert log.whole("epochs") is None
