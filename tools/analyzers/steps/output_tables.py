@@ -9,14 +9,16 @@ from tools.errors import UsageError
 from tools.findings import Check, Fact
 from tools.metrics.recorded.job_tables import COMMUNICATION, MICRO_STEP, ON_DEVICE, operators, step_timers
 from tools.metrics.registry import measure
+from tools.run.recorded.job_log import JobLog
 from tools.views.profile import Profile
 
 SHOWN = 4
 DATA_TIMERS = ("batch-generator", "batch generator", "data", "dataloader", "data_loading", "data-loading")
 MICRO = (
-    "By DeepSpeed's timers forward, backward and step of a micro-step take {{0}} together on average: {}. How many "
+    "By DeepSpeed's timers forward, backward and step of a micro-step take {} together on average: {}. How many "
     "micro-steps a step has is not stated."
 )
+STEPLESS = "No line states the time of a step."
 NESTED = "Timers may contain one another."
 OPTIMIZER = " What DeepSpeed calls step is that of the optimizer, with its offloaded part."
 
@@ -57,11 +59,8 @@ def _printed(profile: Profile) -> Check | None:
     log = profile.run.job_log
     if log is None or profile.series is not None:
         return None
-    if (micro := measured(profile, "micro_step_ms")) is not None:
-        names = sorted(MICRO_STEP, key=lambda name: -measure(profile, "micro_step_ms", name=name).value)
-        facts = (measure(profile, "micro_step_ms", name=name) for name in names)
-        places = ", ".join(f"{{{at}}} in {{n{at - 1}}}" for at in range(1, len(names) + 1))
-        return clean(say(MICRO.format(places), micro, *facts, names=tuple(names)))
+    if log.steps.empty:
+        return _lone(profile, log)
     known = [(measured(profile, "printed_timer_pct", name=name), name) for name in sorted(set(log.timers["name"]))]
     shares = [(fact, name) for fact, name in known if fact is not None]
     largest = sorted(shares, key=lambda each: -each[0].value)[:SHOWN]
@@ -71,6 +70,22 @@ def _printed(profile: Profile) -> Check | None:
     text = f"By the job's timers a printed step of {{{len(largest)}}} spends {_listed(len(largest))}. {NESTED}"
     text += OPTIMIZER if "DeepSpeed timers" in log.grammars else ""
     return clean(say(text, *_facts(largest), step, names=_names(largest)))
+
+
+def _lone(profile: Profile, log: JobLog) -> Check | None:
+    """The largest timers where no line states the time of a step."""
+    micro = measured(profile, "micro_step_ms")
+    rows = log.timers[log.timers["name"].isin(MICRO_STEP)] if micro is not None else log.timers
+    timed = [(measure(profile, "lone_timer_ms", name=name), name) for name in sorted(set(rows["name"]))]
+    largest = sorted(timed, key=lambda each: -each[0].value)[:SHOWN]
+    if not largest:
+        return None
+    listed, facts, names = _listed(len(largest)), _facts(largest), _names(largest)
+    if micro is not None:
+        return clean(say(MICRO.format(f"{{{len(largest)}}}", listed), *facts, micro, names=names))
+    return clean(
+        say(f"By the job's timers the largest parts are on average: {listed}. {NESTED} {STEPLESS}", *facts, names=names)
+    )
 
 
 @check(

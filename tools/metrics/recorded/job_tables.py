@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -65,23 +66,31 @@ def printed_timer_pct(profile: Profile, name: str) -> Measurement:
     )
 
 
-def micro_steps(log: JobLog) -> pd.DataFrame:
-    """Timers of forward, backward and step of DeepSpeed's micro-steps, where the output holds no step; UsageError where
-    it has none, or a step of its own."""
-    rows = log.timers[log.timers["name"].isin(MICRO_STEP)]
+def lone_timers(log: JobLog, names: Sequence[str] = ()) -> pd.DataFrame:
+    """Timers of lines where the output holds no step, those of ``names`` or all; UsageError where it has none, or a
+    step."""
+    rows = log.timers[log.timers["name"].isin(names or set(log.timers["name"]))]
     if rows.empty or not log.steps.empty:
-        raise UsageError("the job's output holds no timers of micro-steps alone")
+        raise UsageError("the job's output holds no such timers without step lines")
     return rows
 
 
 @metric("ms", "micro-step by DeepSpeed's timers", "How long is a micro-step by DeepSpeed's timers?")
-def micro_step_ms(profile: Profile, name: str = "") -> Measurement:
-    """Mean over the lines of forward, backward and step of a micro-step together, or of one of them."""
+def micro_step_ms(profile: Profile) -> Measurement:
+    """Mean over the lines of forward, backward and step of a micro-step together."""
     log = job_log(profile)
-    rows = micro_steps(log)
+    rows = lone_timers(log, MICRO_STEP)
     lines = rows.groupby(["rank", "line", "file"]).ngroups
-    own = rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))] if name else rows
-    return of_lines(log, float(own["max_ms"].sum()) / lines, own, "timers of micro-steps")
+    return of_lines(log, float(rows["max_ms"].sum()) / lines, rows, "timers of micro-steps")
+
+
+@metric("ms", "{name} by the job's timers", "How long is a part by timers of a job that prints no steps?")
+def lone_timer_ms(profile: Profile, name: str) -> Measurement:
+    """Mean of a timer over the lines that state it, where the output holds no step."""
+    log = job_log(profile)
+    rows = lone_timers(log)
+    own = rows[rows["name"] == choice("timer", name, sorted(set(rows["name"])))]
+    return of_lines(log, float(own["max_ms"].mean()), own, "lines of the timer")
 
 
 @metric("%", "spread over ranks of the job's timer {name}, of the step", "How far do ranks differ by the job's timers?")

@@ -66,7 +66,8 @@ class StreamRows:
 
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
 ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
-MICRO_PHASES = tuple(f"{name}_microstep" for name in PHASES)
+# Of a step each, where lines of them come before any step line: DeepSpeed's of a micro-batch, Megatron-LM's.
+PHASES_ALONE = (frozenset(f"{name}_microstep" for name in PHASES), frozenset(("forward-compute", "backward-compute")))
 TRAINER_RECORD = ("{'loss': ", '{"loss": ')  # of HF Trainer, which names no step in it
 REPORTS = ("Xid", "EI00", "EJ00")
 
@@ -182,7 +183,7 @@ class Collector:
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
         stream, phases = self._stream(line), [timer.max_ms for timer in timers if timer.name in PHASES]
-        if stream.step <= 0 and {timer.name for timer in timers} >= set(MICRO_PHASES):
+        if stream.step <= 0 and any(phases <= {timer.name for timer in timers} for phases in PHASES_ALONE):
             stream.micro_steps += 1
             stream.timers.add(stream.micro_steps, timers)
             return

@@ -35,6 +35,7 @@ STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times t
 JOINED_STEPS = 10.0  # where neighbouring lines are too close, those so many times the resolution apart are used
 MISSING = float("nan")
 NS_PER_S = 10**9
+DIFFERENCES: tuple[StepTime, ...] = ("stamps", "block")  # times between two lines
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
 FIGURES = (
     "samples",
@@ -165,7 +166,7 @@ class StepRows:
         if found is None:
             return None
         times, kind = found
-        if kind == "stamps":
+        if kind in DIFFERENCES:
             times[start["guessed"].to_numpy()] = MISSING  # over steps that are not counted
         start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)

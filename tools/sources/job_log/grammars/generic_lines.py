@@ -205,7 +205,7 @@ KEYED = re.compile(
 )
 RUNNING = re.compile(
     rf"(?<![A-Za-z_/])(?:elapsed(?:[_ ]time)?|time|took|total(?:[_ ]time)?)(?:[_ ]?[(\[]?({UNIT})[)\]]?)?['\"]?"
-    rf"{GAP}[:=]?{GAP}({NUMBER}){GAP}({UNIT})?(?![A-Za-z/:])",
+    rf"{GAP}[:=]?{GAP}({NUMBER}){GAP}\(?({UNIT})?(?![A-Za-z/:])",
     re.I,
 )
 DURATION = re.compile(rf"(?<![\w.]){NUMBER}\s?(?:ms|us|s|sec|seconds)(?![\w/])")
