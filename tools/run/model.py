@@ -194,7 +194,7 @@ class Run:
             raise error(f"the trace of rank {number} is cut, so nothing is measured on it; {have}")
         if self.screening is not None and number in self.screening.waiting.index:
             raise UsageError(f"rank {number} was compared by summary and not read in full; add --ranks {number}")
-        raise UsageError(f"the run has no rank {number}; {have}")
+        raise UsageError(f"the run has no rank {number}; {have}" if self.ranks else "no trace was read")
 
     @property
     def rank_numbers(self) -> tuple[int, ...]:

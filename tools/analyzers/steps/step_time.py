@@ -18,7 +18,7 @@ from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.level_change import levels_of
 from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
-from tools.run.recorded.job_log import JobLog
+from tools.run.recorded.job_log import SINGLE, JobLog
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
@@ -149,7 +149,9 @@ def _first_steps(log: JobLog | None) -> str:
     row = log.steps[log.steps["wall_ms"].notna()].iloc[0]
     last, span = int(row["step"]), int(row["span"])
     rank = f" of rank {int(row['rank'])}" if log.steps["rank"].nunique() > 1 else ""
-    return f"Step {last}{rank}: {{0}}" if span == 1 else f"Steps {last - span + 1} to {last}{rank}: {{0}} per step"
+    if span == 1 or log.step_time in SINGLE:
+        return f"Step {last}{rank}: {{0}}"
+    return f"Steps {last - span + 1} to {last}{rank}: {{0}} per step"
 
 
 def _stretch(level: Level) -> str:

@@ -33,7 +33,7 @@ def throughput(profile: Profile) -> Check | None:
     text = f"The job's output states its throughput in {{n0}}, {{0}} in the median; {NO_SECONDS}."
     if rates.starts > 1:
         where = _places(rates.starts - 1)
-        text += f" The step number falls at {where}: this is of the longest start, the others are left out."
+        text += f" The step number falls at {where} or more: this is of the longest start, the others are left out."
     usual = say(text, median)
     usual = Sentence(usual.template, usual.facts, (rates.unit,))
     found = [each for each in (_level(profile, rates) or _drift(profile, rates), _recurring(profile, rates)) if each]

@@ -155,7 +155,7 @@ class Bars:
         if bar is not None and point.done == 0 and _ended(bar, point) and numbers == bar.number:
             return  # the next epoch's or another process's: the first step shows it
         mixed = False
-        if bar is not None and _ends_next(bar, point, line):
+        if bar is not None and _ends_next(bar, point, line, numbers):
             bar.next_epoch()
         elif bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
             if numbers != bar.number or _next_began(bar, point):
@@ -222,10 +222,13 @@ def _of_items(bar: Bar) -> bool:
     return bool(shown) and max(shown) < SHORTEST_MS
 
 
-def _ends_next(bar: Bar, point: BarPoint, line: int) -> bool:
-    """Whether a finished bar is the end of another epoch, of which no other update is there, and not drawn again."""
+def _ends_next(bar: Bar, point: BarPoint, line: int, numbers: tuple[str, ...]) -> bool:
+    """Whether a finished bar is the end of another epoch, of which no other update is there, and not drawn again: it
+    stands further down, or shows another time next to other numbers in its name."""
     done = bar.done[-1] - bar.before if bar.done else -1
-    return bar.whole and point.done == point.total == done and line - bar.line[-1] >= APART_LINES
+    if not (bar.whole and point.done == point.total == done):
+        return False
+    return line - bar.line[-1] >= APART_LINES or (numbers != bar.number and not _same_time(bar, point))
 
 
 def _ended(bar: Bar, point: BarPoint) -> bool:

@@ -167,7 +167,7 @@ class StepRows:
             return None
         times, kind = found
         if kind in DIFFERENCES:
-            times[start["guessed"].to_numpy()] = MISSING  # over steps that are not counted
+            times = np.where(start["guessed"].to_numpy(), MISSING, times)  # over steps that are not counted
         start = start.assign(wall_ms=times, span=_spans(start["step"].to_numpy(), means=self.of in MEANS))
         per_step = start["wall_ms"] / (start["span"] if kind == "stamps" or self.of_all else 1.0)
         start = _skipped_between(start.assign(wall_ms=per_step))
@@ -230,7 +230,9 @@ class StepRows:
         steps, guessed = _over_epochs(table)
         starts, repeated = _starts(steps, table["line"].to_numpy())
         if repeated:
-            notes.append(f"{repeated} step lines repeat a step, as several processes print it; the first is used")
+            notes.append(
+                f"{repeated} step lines repeat a step, of another process or with other figures; the first is used"
+            )
         if len(starts) > 1:
             lines = [int(table["line"].iloc[rows[0]]) for rows in starts]
             notes.append(f"the step number falls at {len(starts) - 1} places: the longest of these starts is used")
@@ -245,7 +247,8 @@ class StepRows:
 
 def _over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Steps counted on where each epoch counts from its own start: its number rises where the step's falls; and the
-    first lines of epochs behind one whose steps no line states, where not every step is printed."""
+    first lines of epochs behind one whose steps no line states, where not every step is printed. An epoch that was
+    there before, as after a restart, is counted as it was then."""
     steps, epochs = table["step"].to_numpy(), table["epoch"].to_numpy()
     if np.isnan(epochs).any() or len(steps) <= LEAST_ROWS:
         return steps, np.zeros(len(steps), dtype=bool)
@@ -255,8 +258,13 @@ def _over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.b
     stated = np.append(MISSING, table["of_epoch"].to_numpy()[:-1])
     lengths = np.append(0.0, steps[:-1]) + (usual if steps.min() == 0 else 0.0)
     known = np.isfinite(stated) & (stated >= np.append(0.0, steps[:-1]))
-    counted: NDArray[np.float64] = steps + np.cumsum(np.where(fresh, np.where(known, stated, lengths), 0.0))
-    return counted, fresh & ~known & (usual > 1.0)
+    before, seen = np.zeros(len(steps)), {float(epochs[0]): 0.0}
+    ends = [*(np.flatnonzero(np.diff(epochs)) + 1), len(steps)]
+    for first, end in pairwise(ends):
+        behind = before[first - 1] + (np.where(known, stated, lengths)[first] if fresh[first] else 0.0)
+        fallen = 0.0 if epochs[first] < epochs[first - 1] else behind
+        before[first:end] = seen.setdefault(float(epochs[first]), fallen)
+    return steps + before, fresh & ~known & (usual > 1.0)
 
 
 def _epochs(start: pd.DataFrame) -> Epochs | None:
@@ -324,7 +332,7 @@ def _spans(steps: NDArray[np.float64], means: bool) -> NDArray[np.int64]:
     """The steps that each row stands for: those since the row before it, at the start as many as usual."""
     between = np.diff(steps)
     usual = float(np.median(between)) if len(between) else 1.0
-    first = min(usual, steps[0]) if means and len(steps) and steps[0] > 0 else usual
+    first = min(usual, max(steps[0], 1.0)) if means and len(steps) else usual
     if means:  # over the usual number of steps also where lines between two of them are left out
         between = np.where(between > LEFT_OUT * usual, usual, between)
     spans: NDArray[np.int64] = np.maximum(np.append(first, between), 1.0).astype(np.int64)

@@ -70,7 +70,7 @@ def test_timers_of_micro_steps_alone_are_stated_as_those_of_micro_steps(tmp_path
     check = check_of(profile, "step_time.timers")
     assert check is not None
     said = check.support[0]
-    assert [each.value for each in said.facts] == pytest.approx([200.0, 120.0, 70.0, 10.0])
+    assert [each.value for each in said.facts] == pytest.approx([120.0, 70.0, 10.0, 200.0])
     assert said.names == ("backward_microstep", "forward_microstep", "step_microstep")
     assert "How many micro-steps a step has is not stated" in said.template
 

@@ -32,6 +32,7 @@ OF_EPOCH = re.compile(rf",\s([A-Za-z][\w +/-]{{0,40}}): ({NUMBER})(?=,|\s|\Z)")
 KERAS = re.compile(
     r"(?:\A|\s)(\d{1,9})/(\d{1,9}) \[[=>.]{5,60}\] - (ETA: )?(?:(\d{1,9})s|(\d[\d:]{2,11})) - (?=[A-Za-z])"
 )
+WITHIN = re.compile(r"\]?\s?\(\d{1,15}/\d{1,15}\)")  # behind the number of the epoch: a time then is what is left of it
 MARKS = ("poch", "] - ")
 
 
@@ -46,7 +47,7 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     if shown := list(KERAS.finditer(text)):
         return _of_keras(shown[-1], line, file)
     named = TAKEN.search(text) or NAMED.search(text)
-    if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1):
+    if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1) or WITHIN.search(text, 0, named.start()):
         return None
     if not _of_training(text, named.start()):
         return None

@@ -48,7 +48,7 @@ def parts(text: str) -> StepLine | None:
     )
 
 
-PADDLE_EPOCH = re.compile(r"\b(?:e|E)poch\s?[:=]?\s?\[?\s?(\d{1,9})")
+PADDLE_EPOCH = re.compile(r"\b[Ee]poch\s?[:=]?\s?\[?\s{0,4}(\d{1,9})")
 PADDLE_STEP = re.compile(
     r"(?:\bbatch_id|\b[Ii]ter|\btrain step|\bglobal[ _]step|\bstep|\bbatch)\s?[:=\[]?\s?\[?\s?(\d{1,15})"
 )
@@ -58,13 +58,16 @@ READER_COST = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost(?:: |=)({NUMBER})")
 IPS = re.compile(rf"\bips(?:: |=)({NUMBER})")
 AVERAGE_SAMPLES = re.compile(rf"\bavg_samples: ({NUMBER})")
 OF_EPOCH = re.compile(r"\btrain step:|\[Train\]\[Epoch|\[Epoch \d")  # PaddleClas: means since the epoch began
+OF_LAST = re.compile(r"\] train step:\d")  # PaddleVideo: of the last batch
+OF_WINDOW = re.compile(r"(?<!\], )\biter: \d{1,15}, lr: ")  # PaddleDetection before 2.0: over the last ``log_smooth_window``
 PADDLE_DIGITS_MS = 0.005
 
 
 def paddle(text: str) -> StepLine | None:
     """PaddleOCR, PaddleRec, PaddleSeg, PaddleDetection, PaddleNLP: ``... reader_cost: 5.3 s, batch_cost: 5.9 s, ...
     ips: 16.0``, with ``avg_`` before them or not: means over the batches since the line before. PaddleClas prints means
-    since the epoch began."""
+    since the epoch began, PaddleVideo the time of the last batch, PaddleDetection before 2.0 means over a window
+    of its settings."""
     cost = BATCH_COST.search(text)
     step = PADDLE_PAIR.search(text) or PADDLE_STEP.search(text)
     if cost is None or step is None or EVAL.search(text):
@@ -72,23 +75,25 @@ def paddle(text: str) -> StepLine | None:
     epoch, reader, speed = PADDLE_EPOCH.search(text), READER_COST.search(text), IPS.search(text)
     samples, at = AVERAGE_SAMPLES.search(text), int(step[1])
     # At batch 0 PaddleRec divides the cost of one batch by the number of batches between two lines.
+    of_last = OF_LAST.search(text) is not None
+    since_epoch = not of_last and OF_EPOCH.search(text) is not None
     first_of_interval = cost[1] is not None and at == 0
     return StepLine(
-        "PaddleClas" if OF_EPOCH.search(text) else "PaddlePaddle",
+        "PaddleClas" if since_epoch else "PaddlePaddle",
         at,
         None if first_of_interval else in_ms(cost[2], "s"),
-        of="mean",
+        of="step" if of_last else "window" if OF_WINDOW.search(text) else "mean",
         epoch=int(epoch[1]) if epoch else None,
         of_epoch=steps_behind(step),
         data_wait_ms=None if first_of_interval or reader is None else _seconds(reader[1]),
         samples=number(samples[1]) if samples and not first_of_interval else None,
         samples_per_s=number(speed[1]) if speed and not first_of_interval else None,
-        average="epoch" if OF_EPOCH.search(text) else "",
+        average="epoch" if since_epoch else "",
         rounding_ms=PADDLE_DIGITS_MS,
     )
 
 
-EVAL = re.compile(r"\[?\b(?:eval|valid|test|infer)\w*\b", re.I)
+EVAL = re.compile(r"\b(?:val|(?:eval|valid|test|infer)\w*)\b", re.I)
 MAXTEXT = re.compile(
     rf"\bcompleted step: (\d{{1,15}}), seconds: ({NUMBER})(?:, TFLOP/s(?:/device)?: ({NUMBER}))?"
     rf"(?:, Tokens/s/device: ({NUMBER}))?"
