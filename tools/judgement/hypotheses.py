@@ -266,8 +266,11 @@ def _of_cause(cause: RankedCause) -> Hypothesis:
 def _of_open_parts(
     profile: Profile, ranking: Ranking, checks: Sequence[Check], known: Sequence[Hypothesis]
 ) -> list[Hypothesis]:
-    """Causes of the part's families whose check could not be answered, for each part where none is left."""
+    """Causes of the part's families whose check could not be answered, for each part where none is left; none without
+    a trace, which alone shows how long a part takes."""
     found: list[Hypothesis] = []
+    if not profile.traced:
+        return found
     parts = dict.fromkeys((*(lead.place.part for lead in ranking.leads), *ranking.unexplained))
     for part in parts:
         if part not in EXPLAINING or any(each.part == part and each.status != "refuted" for each in known):

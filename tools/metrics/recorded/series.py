@@ -68,7 +68,12 @@ def series_steps_per_h(profile: Profile, rank: int | None = None) -> Measurement
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""
     series = run_series(profile)
-    return measured_of(series, over_steps(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
+    if statistic == "mean" and series.spans:
+        known = _part(series, part, rank).dropna()
+        value = float(np.average(known, weights=_rank_table(series, rank).loc[known.index, "span"]))
+    else:
+        value = over_steps(part_ms(series, part, rank), statistic)
+    return measured_of(series, value, rank, f"{part} time of usual steps")
 
 
 @metric("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import MEANS, STEP_COLUMNS, Epochs, Restart, StepTime
+from tools.run.recorded.job_log import MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.step_figures import Average, StepLine
@@ -55,6 +55,7 @@ RISING = (
     "the times of the pattern rise from line to line; where they count since the start, name its group clock_s or "
     "clock_ms"
 )
+FIRST_OF_EPOCHS = "one step of several is printed, and the first of each epoch: those are left out as starts of epochs"
 DERIVED = "the time of a step is what the lines state that a step holds over what they state per second"
 
 
@@ -175,6 +176,9 @@ class StepRows:
             start, kind = of_meters(start, start[list(METERS)], self.rounding_ms)
         elif self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms)
+        elif kind in SINGLE and (alone := _alone(start)).any():
+            start = start[~alone]
+            notes.append(FIRST_OF_EPOCHS)
         start = start[start["wall_ms"] > 0]
         if not self.tracked:  # a tracker's clock is that of its writer, and its times have names
             start, kind, changed = held_against(start, self._resolution_s, kind)
@@ -265,6 +269,18 @@ def _over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.b
         fallen = 0.0 if epochs[first] < epochs[first - 1] else behind
         before[first:end] = seen.setdefault(float(epochs[first]), fallen)
     return steps + before, fresh & ~known & (usual > 1.0)
+
+
+def _alone(start: pd.DataFrame) -> NDArray[np.bool_]:
+    """First steps of epochs that are printed next to one step of many: each stands for itself, and readers of data
+    start in it. None where no other line has a time."""
+    counted = start["counted"].to_numpy()
+    between = np.diff(counted)
+    rising = between[between > 0]
+    first = counted == counted.min()
+    apart = bool((between < 0).any()) and len(rising) > 0 and counted.min() < float(np.median(rising)) - 1.0
+    timed = start["wall_ms"].notna().to_numpy() | start["bare"].notna().to_numpy()
+    return first & apart & bool((timed & ~first).any())
 
 
 def _epochs(start: pd.DataFrame) -> Epochs | None:

@@ -189,6 +189,8 @@ def test_starts_that_are_left_out_are_told(tmp_path: Path) -> None:
     text = text_of(LINES["samples/s"], 1000.0 * NOISE[:60]) + text_of(LINES["samples/s"], 400.0 * NOISE[:40])
     profile = profile_of(tmp_path, text)
     assert measure(profile, "stated_throughput").value == pytest.approx(1000.0, rel=0.02)
-    assert "The step number falls at 1 place or more: this is of the longest start" in check(profile).support[0].template
+    assert (
+        "The step number falls at 1 place or more: this is of the longest start" in check(profile).support[0].template
+    )
     whole = profile_of(tmp_path, text_of(LINES["samples/s"], 1000.0 * NOISE[:60]))
     assert "falls" not in check(whole).support[0].template

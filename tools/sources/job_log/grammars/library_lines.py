@@ -59,7 +59,9 @@ IPS = re.compile(rf"\bips(?:: |=)({NUMBER})")
 AVERAGE_SAMPLES = re.compile(rf"\bavg_samples: ({NUMBER})")
 OF_EPOCH = re.compile(r"\btrain step:|\[Train\]\[Epoch|\[Epoch \d")  # PaddleClas: means since the epoch began
 OF_LAST = re.compile(r"\] train step:\d")  # PaddleVideo: of the last batch
-OF_WINDOW = re.compile(r"(?<!\], )\biter: \d{1,15}, lr: ")  # PaddleDetection before 2.0: over the last ``log_smooth_window``
+OF_WINDOW = re.compile(
+    r"(?<!\], )\biter: \d{1,15}, lr: "
+)  # PaddleDetection before 2.0: over the last ``log_smooth_window``
 PADDLE_DIGITS_MS = 0.005
 
 
