@@ -481,23 +481,30 @@ def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause, marked
 WHOLE = ("step", "compute")  # parts that are no loss by themselves
 
 
+def _longer(steps: str) -> str:
+    """Which steps take longer, with the verb: "every 250 steps a step takes", "77 of 19063 steps take"."""
+    if not steps[:1].isdigit():
+        return f"{steps} a step takes"
+    return f"{steps} takes" if steps.startswith("1 ") else f"{steps} take"
+
+
 def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
         if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
-            text = f"{takes}; {lead.place.steps} takes {{1}} longer than usual (lead 1), and why is not recorded."
+            text = f"{takes}; {_longer(lead.place.steps)} {{1}} longer than usual (lead 1), and why is not known."
             return Sentence(text, (step, lead.claim.facts[1]))
         if lead.loss == AT_LEVELS:
             low, *_, high = sorted(lead.claim.facts[:-2], key=lambda each: each.value)
-            text = f"{takes}; steps lie {lead.place.steps}, from {{1}} to {{2}} (lead 1), and why is not recorded."
+            text = f"{takes}; steps lie {lead.place.steps}, from {{1}} to {{2}} (lead 1), and why is not known."
             return Sentence(text, (step, low, high))
         if lead.place.part == "step" and lead.place.steps != EVERY_STEP:
-            text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not recorded."
+            text = f"{takes}; {lead.place.steps} it takes {{1}} instead of {{2}} (lead 1), and why is not known."
             return Sentence(text, (step, *lead.claim.facts[:2]))
         sizes = {"%": lead.impact_pct, "ms": 0.0 if lead.place.part in WHOLE else lead.impact_ms}
         for size in lead.claim.facts:
             if size.value and size.value == sizes.get(size.unit):
-                text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not recorded."
+                text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not known."
                 return Sentence(text, (step, size))
     if (variation := _even_steps(profile)) is not None:
         steps = "the lines" if profile.series is not None and profile.series.averaged else "steps"

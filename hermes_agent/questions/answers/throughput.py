@@ -31,6 +31,8 @@ def rate(discussion: Discussion, question: Question) -> str:
     known = discussion.measured("logged_samples_per_s") if samples and samples[1] in ("token", "tokens") else None
     if known is not None:
         return blocks([discussion.say(wording("tokens_of_samples"), known), _steps_per_s(discussion, None, hourly)])
+    if samples and samples[1] in OTHER_THINGS and (known := discussion.measured("logged_tokens_per_s")) is not None:
+        return blocks([discussion.say(wording("tokens_of_lines"), known), _steps_per_s(discussion, None, hourly)])
     if rated := stated_throughput(discussion):
         return rated
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""

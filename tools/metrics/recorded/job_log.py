@@ -462,6 +462,19 @@ def logged_samples_per_s(profile: Profile) -> Measurement:
     return of_lines(log, float(trained / taken_s), own, "samples of step lines", tuple(map(int, own["step"])))
 
 
+@metric("tokens/s", "tokens per second by the job's step lines", "How many tokens a second does the job state?")
+def logged_tokens_per_s(profile: Profile) -> Measurement:
+    """Median over the usual lines that state it, of the whole job or of one device as the program counts."""
+    log = job_log(profile)
+    if profile.series is None:
+        raise UsageError("the job's output holds no series of steps")
+    usual = profile.series.usual[["rank", "step"]]
+    own = log.steps[log.steps["tokens_per_s"] > 0].merge(usual, on=["rank", "step"])
+    if own.empty:
+        raise UsageError("the job's output does not state its tokens per second")
+    return of_lines(log, float(own["tokens_per_s"].median()), own, "step lines", tuple(map(int, own["step"])))
+
+
 @metric("s", "length of the training as the job states it", "How long does the training take as a whole?")
 def stated_runtime_s(profile: Profile) -> Measurement:
     """``train_runtime`` of HF Trainer."""

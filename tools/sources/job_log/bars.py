@@ -315,11 +315,12 @@ def _by_clock(bar: Bar, from_start: bool, part_s: float = LEAST_PART_S) -> Itera
     """Parts of so many seconds, from the start of the bar or from its first update; one of 0 steps is no start: a
     trainer that goes on from a checkpoint draws it, and then counts the steps of the checkpoint at once."""
     done, began_s = (0, 0.0) if from_start else (-1, 0.0)
-    for now, elapsed_s, line in zip(bar.done, bar.elapsed_s, bar.line, strict=True):
+    for now, elapsed_s, line, rate_ms in zip(bar.done, bar.elapsed_s, bar.line, bar.step_ms, strict=True):
         if elapsed_s < 0 or now == 0:
             continue
         if done < 0:
             done, began_s = now, elapsed_s
         elif elapsed_s - began_s >= part_s and now > done:
-            yield BarRow(now, now - done, 1e3 * (elapsed_s - began_s) / (now - done), line)
+            first = now == 1 and rate_ms > 0  # whose rate is not cut to whole seconds
+            yield BarRow(now, now - done, rate_ms if first else 1e3 * (elapsed_s - began_s) / (now - done), line)
             done, began_s = now, elapsed_s
