@@ -482,10 +482,9 @@ WHOLE = ("step", "compute")  # parts that are no loss by themselves
 
 
 def _longer(steps: str) -> str:
-    """Which steps take longer, with the verb: "every 250 steps a step takes", "77 of 19063 steps take"."""
-    if not steps[:1].isdigit():
-        return f"{steps} a step takes"
-    return f"{steps} takes" if steps.startswith("1 ") else f"{steps} take"
+    """Which steps take longer, with the verb: "every 250th step takes", "77 of 19063 steps take"."""
+    several = steps[:1].isdigit() and not steps.startswith("1 ")
+    return f"{steps} take" if several else f"{steps} takes"
 
 
 def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> Sentence:

@@ -221,3 +221,30 @@ def test_what_was_seen_is_part_of_the_question_where_that_alone_is_not_understoo
 def test_whether_something_changed_is_not_known_without_steps(ask: Ask) -> None:
     said = ask([WATCHDOG.format(1)], "what changed over time?")
     assert said.startswith("No series of steps was read")
+
+
+def counted(count: int, wall_ms: Callable[[int], float], more: str = "") -> list[str]:
+    return [f"step {at:5d} | loss: 2.5 | dt: {wall_ms(at):.2f}ms{more}" for at in range(count)]
+
+
+def test_stated_tokens_per_second_answer_the_question_for_them(ask: Ask) -> None:
+    said = ask(counted(40, lambda at: 100.0 + at % 3, " | tok/sec: 5120.00"), "how many tokens per second?")
+    assert "5120 tokens/s" in said
+    assert "whether of the whole job or of one device" in said
+    assert "batch size" not in said
+
+
+def test_steps_that_get_shorter_are_not_said_to_get_slower(ask: Ask) -> None:
+    said = ask(counted(200, lambda at: 103.0 - at / 60 + (at * 7 % 5) / 5), "does it get slower?")
+    assert said.startswith(("No, it gets slightly faster", "No, the recorded steps get shorter", "No, it gets faster"))
+
+
+def test_the_time_of_an_evaluation_that_no_trace_shows_is_not_said_to_lack_a_rank(ask: Ask) -> None:
+    said = ask(counted(40, lambda at: 100.0 + at % 3), "how long does the evaluation take?")
+    assert "no trace was read" in said
+    assert "rank 0" not in said
+
+
+def test_the_first_step_is_named_by_its_own_number(ask: Ask) -> None:
+    lines = [f"iter {at}: loss 2.5, time {9000.0 if at == 0 else 900.0 + at % 3:.2f}ms" for at in range(0, 120, 10)]
+    assert "Step 0: 9000 ms" in ask(lines, "why is it slow?")

@@ -321,6 +321,7 @@ def _by_clock(bar: Bar, from_start: bool, part_s: float = LEAST_PART_S) -> Itera
         if done < 0:
             done, began_s = now, elapsed_s
         elif elapsed_s - began_s >= part_s and now > done:
-            first = now == 1 and rate_ms > 0  # whose rate is not cut to whole seconds
-            yield BarRow(now, now - done, rate_ms if first else 1e3 * (elapsed_s - began_s) / (now - done), line)
+            wall_ms = 1e3 * (elapsed_s - began_s) / (now - done)
+            exact = now == 1 and abs(rate_ms - wall_ms) <= 1e3 * RESOLUTION_S  # its rate is not cut to whole seconds
+            yield BarRow(now, now - done, rate_ms if exact else wall_ms, line)
             done, began_s = now, elapsed_s

@@ -277,10 +277,11 @@ def _alone(start: pd.DataFrame) -> NDArray[np.bool_]:
     counted = start["counted"].to_numpy()
     between = np.diff(counted)
     rising = between[between > 0]
-    first = counted == counted.min()
+    first: NDArray[np.bool_] = counted == counted.min()
     apart = bool((between < 0).any()) and len(rising) > 0 and counted.min() < float(np.median(rising)) - 1.0
     timed = start["wall_ms"].notna().to_numpy() | start["bare"].notna().to_numpy()
-    return first & apart & bool((timed & ~first).any())
+    none: NDArray[np.bool_] = np.zeros(len(start), dtype=bool)
+    return first if apart and (timed & ~first).any() else none
 
 
 def _epochs(start: pd.DataFrame) -> Epochs | None:

@@ -272,7 +272,7 @@ IN_WORDS: dict[StepTime, str] = {
     "running": "each line gives a running mean over more steps than those since the one before it",
     "stamps": "step times are differences of time stamps",
 }
-MISSING_LINES = "each line gives the mean over the {} steps up to it, and lines are missing between steps {} and {}"
+MISSING_LINES = "each line gives the mean over the {} steps up to it, and some steps are in none, such as {} to {}"
 GAP = 1.5  # times the steps of a line: two lines further apart have had others between them
 HIDDEN_SHARE = 0.05  # of the steps in lines of several: more, and the p95 of lines is not that of steps
 
@@ -291,14 +291,14 @@ def _averaged(log: JobLog) -> str:
 
 
 def _gap(steps: pd.DataFrame) -> tuple[int, int] | None:
-    """The steps of the two neighbouring lines of a rank between which most lines are missing; None where none is."""
+    """The first and the last of the most steps in a row of a rank that no line is of; None where each is in one."""
     between = steps.groupby("rank")["step"].diff().to_numpy()
     wide = np.flatnonzero(between > GAP * steps["span"].to_numpy())
     if not len(wide):
         return None
     at = wide[np.argmax(between[wide])]
     after = int(steps["step"].iloc[at])
-    return after - int(between[at]), after
+    return after - int(between[at]) + 1, after - int(steps["span"].iloc[at])
 
 
 def _from_output(run: Run) -> RunSeries | None:

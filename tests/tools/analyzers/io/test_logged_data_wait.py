@@ -186,3 +186,22 @@ def test_reading_and_preparing_batches_are_both_named_where_lines_state_a_small_
     judged = ranking(profile_of(tmp_path, *((10 * at, 0.2, 0.013) for at in range(20, 26))))
     assert judged.verdict == "inconclusive"
     assert {each.cause for each in judged.leads[0].candidates} == {"slow_data_reading", "slow_data_processing"}
+
+
+def test_a_wait_of_the_first_step_of_an_epoch_counts_for_one_step(tmp_path: Path) -> None:
+    """ImageNet example, 60 steps an epoch, 51 of them in lines: 8 s of wait in the first one, none in the others."""
+    lines = []
+    for epoch in range(4):
+        for step in range(0, 60, 10):
+            mean, data = (10.0 + 2.0 * step) / (step + 1), 8.0 / (step + 1)
+            now, waits = (10.0, 8.0) if step == 0 else (2.0, 0.0)
+            lines.append(
+                f"Epoch: [{epoch}][{step:3d}/60]\tTime {now:6.3f} ({mean:6.3f})\tData {waits:6.3f} ({data:6.3f})\t"
+                "Loss 2.2243e+00 (2.2243e+00)\n"
+            )
+    (tmp_path / "train.log").write_text("".join(lines))
+    profile = Profile(load_run([tmp_path]))
+    counted = profile.series.usual if profile.series is not None else pytest.fail("no series")
+    assert counted["step"].tolist()[0] == 30  # up to 20 it is the start
+    found = measure(profile, "series_part_ms", part="data_wait", rank=0).value
+    assert found == pytest.approx(3 * 8000.0 / (3 * 10 + 3 * 51), rel=0.02)  # lines are of 10, or of 1 and 50 steps

@@ -144,3 +144,15 @@ def test_items_that_are_too_short_for_steps_are_none(tmp_path: Path) -> None:
     found = read_job_log(path)
     assert found.log is None
     assert any("too short for training steps" in note for note in found.notes)
+
+
+def test_finished_bars_below_each_other_are_epochs_where_name_and_time_differ(tmp_path: Path) -> None:
+    """Epochs of 100 steps in 200, 60 and 30 s; the last one is drawn twice."""
+    drawn = (
+        ("0", "3:20", "2.00s/it"),
+        ("1", "1:00", "1.67it/s"),
+        ("2", "00:30", "3.33it/s"),
+        ("2", "00:30", "3.33it/s"),
+    )
+    text = "".join(f"Epoch {at}: 100%|####| 100/100 [{clock}<00:00, {rate}]\n" for at, clock, rate in drawn)
+    assert read(tmp_path, text).steps["wall_ms"].tolist() == [2000.0, 600.0, 300.0]

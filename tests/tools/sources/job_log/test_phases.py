@@ -80,3 +80,15 @@ def test_timers_of_micro_steps_next_to_those_of_steps_are_not_stated_for_themsel
     check = check_of(profile, "step_time.timers")
     assert check is not None  # of 1000 ms: 700, 200, 190, 100
     assert check.support[0].names == ("step", "backward", "bwd_inner", "forward")
+
+
+def test_timers_of_megatron_without_any_step_line_are_stated_by_themselves(tmp_path: Path) -> None:
+    """Of two lines, 600 and 800, 700 and 900, 50 and 70 ms; the line of the set-up is none of a step."""
+    line = "time (ms) | forward-compute: {} | backward-compute: {} | optimizer: {}\n"
+    text = "time (ms) | model-and-optimizer-setup: 1736.32 | train/valid/test-data-iterators-setup: 2674.95\n"
+    profile = profile_of(tmp_path, text + line.format(600.0, 700.0, 50.0) + line.format(800.0, 900.0, 70.0))
+    check = check_of(profile, "step_time.timers")
+    assert check is not None
+    assert [each.value for each in check.support[0].facts] == pytest.approx([800.0, 700.0, 60.0])
+    assert check.support[0].names == ("backward-compute", "forward-compute", "optimizer")
+    assert "No line states the time of a step" in check.support[0].template

@@ -97,7 +97,7 @@ def test_missing_lines_between_means_are_stated_with_their_place(tmp_path: Path)
     steps = (2080, 2090, 2100, 3490, 3500, 3510)
     text = megatron(*((step, 100.0) for step in steps))
     assert words_of(tmp_path, text) == (
-        "each line gives the mean over the 10 steps up to it, and lines are missing between steps 2100 and 3490"
+        "each line gives the mean over the 10 steps up to it, and some steps are in none, such as 2101 to 3480"
     )
 
 

@@ -213,3 +213,42 @@ def test_bars_of_several_runs_with_one_update_each_are_stated_each_and_not_avera
 def test_the_first_step_of_a_bar_keeps_the_digits_of_its_rate(tmp_path: Path) -> None:
     text = "Steps:  0%| | 0/3000 [00:00<?, ?it/s]\nSteps:  0%| | 1/3000 [04:26<221:54:49, 266.39s/it]\n"
     assert read(tmp_path, text).steps["wall_ms"].tolist() == [266_390.0]
+
+
+def test_a_clock_since_the_start_says_nothing_of_the_steps_between_two_epochs(tmp_path: Path) -> None:
+    """Steps of 0.25 s, printed every 20, and 30 s between the last line of an epoch and the first of the next."""
+    lines = (
+        f"Epoch {epoch}, Step {step}, total used time {15.0 + 45.0 * epoch + 0.25 * step:.4f} (s), avg loss 0.5\n"
+        for epoch in range(4)
+        for step in (20, 40, 60, 80)
+    )
+    log = read(tmp_path, "".join(lines))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([250.0] * 12)
+
+
+def test_epochs_of_a_job_that_begins_again_are_counted_from_its_start(tmp_path: Path) -> None:
+    """Epochs of 45 steps: two of them, then three after another start."""
+    text = "".join(
+        f"2026-01-01 10:00:00 | INFO | trainer:1 - epoch: {epoch}/300, iter: {step}/45, mem: 9Mb, iter_time: 0.100s, "
+        "data_time: 0.010s, total_loss: 5.1, lr: 1e-3\n"
+        for epoch in (1, 2, 1, 2, 3)
+        for step in (10, 20, 30, 40)
+    )
+    log = read(tmp_path, text)
+    assert log.steps["step"].tolist() == [*range(10, 50, 10), *range(55, 95, 10), *range(100, 140, 10)]
+    assert log.restarts == ()
+
+
+def test_the_first_step_of_each_epoch_stands_for_no_other_step(tmp_path: Path) -> None:
+    """A reader starts in the first step of each epoch: 5 s; the printed one of a hundred others takes 1 s."""
+    text = "".join(
+        f"[02/03 10:{epoch:02d}:{step // 10:02d}] epoch:[ {epoch:2d}/25 ] train step:{step}    loss: 4.5 "
+        f"batch_cost: {wall:.5f} sec, reader_cost: {wall / 2:.5f} sec, ips: 8.6 instance/sec.\n"
+        f"[02/03 10:{epoch:02d}:30] epoch:[ {epoch:2d}/25 ] val step:{step}    loss: 4.5 batch_cost: 9.0 sec\n"
+        for epoch in range(1, 7)
+        for step, wall in ((0, 5.0), (100, 1.0))
+    )
+    log = read(tmp_path, text)
+    assert log.step_time == "step"
+    assert log.steps["wall_ms"].tolist() == [1000.0] * 6
+    assert log.steps["data_wait_ms"].tolist() == [500.0] * 6

@@ -38,6 +38,7 @@ from tools.sources.job_log.recognise import is_job_log
         ("Inference epoch time: 12 s", None, None),
         ("Best epoch time: 12 s", None, None),
         ("Writing the results of epoch 3 took 12 s", None, None),
+        ("Epoch:[1/2](100/900), loss: 3.1, lr: 0.0004, epoch_time: 12.0min", None, None),
         ("Epoch time: 5.06", None, None),
         ("30/30 [==============================] - 45s - ETA", 45_000.0, None),
         ("40/30 [==============================] - 45s - loss: 1.5", None, None),
