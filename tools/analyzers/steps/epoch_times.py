@@ -37,7 +37,7 @@ def _usual(profile: Profile, found: Sequence[EpochTime]) -> Sentence:
     if len(found) == 1:
         return say("A line states {0} for an epoch.", measure(profile, "epoch_ms"))
     if len(ranks) > 1 or len(found) <= FEW:
-        whose = f"{len(found)} lines of {len(ranks)} parts of the job state" if ranks else "Two lines state"
+        whose = f"{len(found)} lines of {len(ranks)} parts of the job state" if len(ranks) > 1 else "Two lines state"
         least, most = (measure(profile, "epoch_ms", statistic=each) for each in ("min", "max"))
         return say(f"{whose} {{0}} to {{1}} for an epoch.", least, most)
     first = measure(profile, "epoch_ms", statistic="first")

@@ -60,8 +60,14 @@ class StreamRows:
     bars: Bars = field(default_factory=Bars)
     timers: TimerRows = field(default_factory=TimerRows)
     step: int = -1  # of the last step line
-    micro_steps: int = 0  # whose timers come before any step line
+    micro_steps: int = 0  # whose timers come before any step line, and are numbered by their lines
     ahead: list[Timer] = field(default_factory=list)  # DeepSpeed prints them before the phases of the same step
+
+    def begin(self, step: int | None) -> None:
+        """The timers of micro-steps before the first step line are of that step, or of the start (None)."""
+        if self.micro_steps:
+            self.timers = TimerRows() if step is None else self.timers.of_step(step)
+            self.micro_steps = 0
 
 
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
@@ -248,6 +254,7 @@ class Collector:
             stamp = line.stamp or stamp_within(text)
         stream.steps[found.grammar].add(found, line.number, stamp)
         stream.step = found.step
+        stream.begin(found.step if found.grammar == ENGINE else None)
         if (timers := TIMERS.get(found.grammar)) is not None:
             self._timed(stream, timers(line.number, text))
 

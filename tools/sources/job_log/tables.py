@@ -120,6 +120,10 @@ class TimerRows:
             self.min_ms.append(timer.min_ms)
             self.max_ms.append(timer.max_ms)
 
+    def of_step(self, step: int) -> TimerRows:
+        """All of them as timers of one step."""
+        return replace(self, step=array("q", [step]) * len(self.step))
+
     def table(self) -> pd.DataFrame:
         """``TIMER_COLUMNS`` without rank and file."""
         columns: dict[str, object] = {"name": np.array(list(self.names), dtype=object)[np.frombuffer(self.name, "l")]}

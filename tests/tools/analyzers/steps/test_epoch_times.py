@@ -40,6 +40,12 @@ def test_the_rank_whose_part_takes_far_longer_is_named(tmp_path: Path) -> None:
     assert [each.value for each in apart.facts] == pytest.approx([5000.0, 1800.0])
 
 
+def test_two_lines_of_one_part_are_no_parts_of_the_job(tmp_path: Path) -> None:
+    whole, _ = said(tmp_path, "".join(f"Part 0, Epoch Time(s): {wall}, forward: 2.0\n" for wall in (9.0, 8.0)))
+    assert whole.template.startswith("Two lines state")
+    assert [each.value for each in whole.facts] == [8000.0, 9000.0]
+
+
 def test_what_a_bar_counts_is_not_taken_for_steps(tmp_path: Path) -> None:
     (sentence,) = said(tmp_path, "Epoch 1/9\n5000/5000 [========] - 130s - loss: 1.0\n")
     assert [each.value for each in sentence.facts] == pytest.approx([130_000.0, 26.0])

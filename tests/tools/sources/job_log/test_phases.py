@@ -47,6 +47,19 @@ def test_timers_before_the_phases_are_of_the_same_step(tmp_path: Path) -> None:
     assert share == pytest.approx(100 * 450 / 1100)
 
 
+def test_timers_of_the_micro_steps_before_the_first_step_are_of_it(tmp_path: Path) -> None:
+    log = read(tmp_path, (3 * MICRO + WHOLE.format(700.0)) * 4)
+    micro = log.timers[log.timers["name"] == "forward_microstep"]
+    assert micro["step"].tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+
+
+def test_timers_of_micro_steps_before_the_first_numbered_step_are_of_the_start(tmp_path: Path) -> None:
+    log = read(tmp_path, 3 * MICRO + "".join(megatron((step, 500.0)) + 2 * MICRO for step in (1, 2, 3)))
+    assert log.grammars == ("Megatron-LM",)
+    micro = log.timers[log.timers["name"] == "forward_microstep"]
+    assert micro["step"].tolist() == [1, 1, 2, 2, 3, 3]
+
+
 def test_timers_of_a_job_that_numbers_its_steps_are_no_steps_of_their_own(tmp_path: Path) -> None:
     log = read(tmp_path, megatron((1, 500.0)) + WHOLE.format(700.0) + megatron((2, 500.0)) + WHOLE.format(700.0))
     assert log.grammars == ("Megatron-LM",)

@@ -26,6 +26,12 @@ from tools.sources.job_log.grammars.step_lines import step_line
         ("step 12 | loss 3.2 | step_time 0.25 s | MFU: 41.5", 41.5),
         ("step 12 | loss 3.2 | step_time 0.25 s | mfu=0.415", None),
         ("step 12 | loss 3.2 | step_time 0.25 s | hmfu: 41.5%", None),
+        ("step 12 time 101 ms target_mfu 60% mfu 35%", 35.0),
+        ("step 12 time 101 ms target mfu: 60%, peak/mfu: 70%, mfu: 35%", 35.0),
+        ("step 12 time 101 ms max_mfu 60%", None),
+        ("step 12 | loss 3.2 | 80.11 ms | 60.0% target MFU | 38.2% bf16 MFU", 38.2),
+        ("step 12 time 101 ms perf/mfu: 35%", 35.0),
+        ("step 12 time 101 ms train_mfu: 35%", 35.0),
     ],
 )
 def test_an_mfu_is_read_in_percent_and_left_out_where_it_is_unknown_or_may_be_a_fraction(
