@@ -265,8 +265,11 @@ class Collector:
         return self.streams.setdefault(key, StreamRows())
 
     def close(self) -> None:
-        """End the tables that the file ends in."""
+        """End the tables that the file ends in, and drop timers of micro-steps where only another stream has steps."""
         self._in_table(Line(0, ""), "\x00")
+        if any(stream.steps for stream in self.streams.values()):
+            for stream in self.streams.values():
+                stream.begin(None)
         self.messages.reports.close()
         if not any(each.table == COMMUNICATION for each in self.actions):  # a summary counts the same calls
             self.actions += self.operations.found.values()

@@ -54,10 +54,17 @@ def test_timers_of_the_micro_steps_before_the_first_step_are_of_it(tmp_path: Pat
 
 
 def test_timers_of_micro_steps_before_the_first_numbered_step_are_of_the_start(tmp_path: Path) -> None:
-    log = read(tmp_path, 3 * MICRO + "".join(megatron((step, 500.0)) + 2 * MICRO for step in (1, 2, 3)))
+    text = 3 * MICRO + "".join(megatron((step, 500.0), prefix="rank=0 ") + 2 * MICRO for step in (1, 2, 3))
+    log = read(tmp_path, text)
     assert log.grammars == ("Megatron-LM",)
     micro = log.timers[log.timers["name"] == "forward_microstep"]
     assert micro["step"].tolist() == [1, 1, 2, 2, 3, 3]
+
+
+def test_timers_of_micro_steps_next_to_steps_that_name_no_rank_are_of_no_step(tmp_path: Path) -> None:
+    log = read(tmp_path, "".join(megatron((step, 500.0)) + 2 * MICRO for step in (1, 2, 3)))
+    assert log.steps["step"].tolist() == [1, 2, 3]
+    assert log.timers.empty
 
 
 def test_timers_of_a_job_that_numbers_its_steps_are_no_steps_of_their_own(tmp_path: Path) -> None:
