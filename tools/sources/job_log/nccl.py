@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tools.run.recorded.job_log import Cited, Communicator, NcclFacts, RankPlace, RepeatedLine
+from tools.sources.job_log.commands import variables_set
 
 # host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
 # write into one line, so it can begin anywhere.
@@ -20,7 +21,6 @@ NEXT = " NCCL "
 WARNS = "NCCL WARN"
 NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F:.]*")
 LONGEST_WARNING = 160  # characters
-LONGEST_COMMAND = 4096  # characters
 LONGEST_MESSAGE = 1000  # characters; NCCL's own are shorter
 VERSION = re.compile(r"NCCL version (\S{1,60})")
 INIT = re.compile(
@@ -37,13 +37,6 @@ NETWORK = re.compile(r"Using network (.{1,60})|Assigned NET plugin (\S{1,60}) to
 INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
 GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
 SETTING = re.compile(r"(NCCL_\w{1,60}) set by environment to (.{0,200})")
-# A command that starts a program, behind a prompt or none: what it sets or passes on is in the environment of the job.
-COMMAND = re.compile(
-    r"\s{0,20}(?:\(\S{1,40}\) )?(?:\S{1,80}@\S{0,200}[$#%>]\s{0,3}|[$%>]\s{0,3}|\+ )?"
-    r"(?:[A-Z]\w{1,60}=\S{0,200}\s{1,9}){0,40}(?:sudo |exec |time )?(?:\S{0,200}/)?"
-    r"(?:mpirun|mpiexec|srun|torchrun|horovodrun|deepspeed|accelerate|python[\d.]{0,5}|env|export)\s"
-)
-SET_BY_COMMAND = re.compile(r"(?:\A|(?<=\s))(NCCL_[A-Z][A-Z0-9_]{1,60})=([^\s\\;]{1,200})")
 # Why NCCL went on with another network. A plug-in that is not there is no reason: its own network follows.
 FALLBACK = re.compile(
     r"NET/IB ?: No device found|Failed to open libibverbs\S{0,20}|Failed to initialize NET plugin (?!Socket)\S{1,60}"
@@ -127,11 +120,9 @@ class NcclReader:
         return text[: found[0].start() + len(found[0][1]) - cut]
 
     def _set_by_command(self, number: int, text: str) -> None:
-        command = text[:LONGEST_COMMAND]
-        if "NCCL_" in command and COMMAND.match(command):
-            for found in SET_BY_COMMAND.finditer(command):
-                if len(self.settings) < MOST_NAMES:
-                    self.settings.setdefault(found[1], Cited(found[2].strip("'\""), number, self.file))
+        for name, value in variables_set(text):
+            if len(self.settings) < MOST_NAMES:
+                self.settings.setdefault(name, Cited(value, number, self.file))
 
     def _warned(self, number: int, message: str, at_s: float | None) -> None:
         text = message[:LONGEST_WARNING].strip()
