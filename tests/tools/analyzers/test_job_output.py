@@ -530,13 +530,26 @@ OWN_PROCESS = (
 
 
 @pytest.mark.parametrize("processes", ["77 has 23.40 GiB", "77 has 22.90 GiB memory in use. Process 9 has 0.50 GiB"])
-def test_a_process_that_cannot_fit_next_to_the_job_is_the_job_itself(tmp_path: Path, processes: str) -> None:
+def test_a_process_that_cannot_fit_next_to_the_job_is_not_called_another(tmp_path: Path, processes: str) -> None:
     """23.4 and the 22 that PyTorch reserved are 45.4 GiB of a device of 23.5; 21 of 22 GiB are allocated."""
     check = answer(profile_of(tmp_path, OWN_PROCESS.format(processes=processes)), "step_time.output")
     said = {each.template: [fact.value for fact in each.facts] for each in check.support}
     assert not any("Other processes" in text for text in said)
-    assert next(facts for text, facts in said.items() if "the job's own" in text) == pytest.approx([23.4, 21.0])
     assert next(facts for text, facts in said.items() if "room besides" in text) == pytest.approx([100 * 21 / 22])
+
+
+@pytest.mark.parametrize(("free", "others"), [("49.00", []), ("19.40", [30.0])])
+def test_processes_are_others_where_their_memory_and_the_jobs_are_both_in_use(
+    tmp_path: Path, free: str, others: list[float]
+) -> None:
+    """Of 79.15 GiB 30.15 are in use, no room for 30 and 29.5; or 59.75 are."""
+    report = (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 60.00 GiB. GPU 0 has a total capacity of 79.15 "
+        f"GiB of which {free} GiB is free. Process 123 has 30.00 GiB memory in use. Of the allocated memory 29.00 GiB "
+        "is allocated by PyTorch, and 512.00 MiB is reserved by PyTorch but unallocated.\n"
+    )
+    said = answer(profile_of(tmp_path, report), "step_time.output").support
+    assert [fact.value for each in said if "Other processes" in each.template for fact in each.facts] == others
 
 
 def test_a_cache_larger_than_what_was_asked_for_lies_in_pieces(tmp_path: Path) -> None:

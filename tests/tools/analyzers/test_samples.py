@@ -246,6 +246,15 @@ def test_little_power_in_a_state_of_work_is_not_that_of_an_idle_device(tmp_path:
     assert [fact.value for fact in held.facts] == pytest.approx([100 * 71234 / 81920] * 2)
 
 
+def test_devices_that_hold_hardly_any_memory_are_not_among_those_that_hold_it(tmp_path: Path) -> None:
+    """Of two devices without kernels one holds 71234 of 81920 MiB, the other 3."""
+    text = outputs.TABLE.replace(" 97% ", "  0% ")
+    said = answer(profile_of(tmp_path, text), "computation.device_use").support
+    (held,) = (each for each in said if each.template.startswith("Memory is held meanwhile"))
+    assert [fact.value for fact in held.facts] == pytest.approx([100 * 71234 / 81920])
+    assert "of device 0:" in held.template
+
+
 def test_of_devices_with_and_without_kernels_each_is_told_apart(tmp_path: Path) -> None:
     said = [each.template for each in answer(profile_of(tmp_path, outputs.TABLE), "computation.device_use").support]
     assert any(text.startswith("On device 1 no kernel ran in what this sampled. Of the others") for text in said)

@@ -42,13 +42,13 @@ def power_of_use(profile: Profile, devices: Mapping[str, DeviceReadings]) -> lis
 
 def memory_of_use(profile: Profile, devices: Mapping[str, DeviceReadings]) -> list[Sentence]:
     """That memory is held of devices on which no kernel ran: the programs are there, and wait or are between steps."""
+    least = profile.thresholds["device_held_pct"]
     unused = {
         name: share
         for name, each in devices.items()
-        if each.table[BUSY].max() <= 0.0 and (share := _held(profile, name, each)) is not None
+        if each.table[BUSY].max() <= 0.0 and (share := _held(profile, name, each)) is not None and share.value >= least
     }
-    least = profile.thresholds["device_held_pct"]
-    if not any(share.value >= least for share in unused.values()):
+    if not unused:
         return []
     shown = list(unused.items())[:SHOWN]
     listed = ", ".join(f"{{{at}}} of device {name}" for at, (name, _) in enumerate(shown))

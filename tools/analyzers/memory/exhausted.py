@@ -14,11 +14,7 @@ PIECES = (
     " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may join them."
 )
 OTHERS = "Other processes hold {0} of that device: where they are not of this job, they take it away."
-# In a container PyTorch does not know its own process by the number that the driver gives it, and lists it.
-OWN_PROCESS = (
-    "The {0} that a process is said to hold include the job's own, of which {1} are allocated by PyTorch: both together"
-    " would be more than the device has."
-)
+ROUNDING_GIB = 0.02  # of amounts that are printed with two decimals
 IN_USE = (
     "{0} of what PyTorch reserved is allocated: the memory is in use, not fragmented. Less has to be held at once: a"
     " smaller batch, shorter sequences, or activations that are recomputed."
@@ -87,15 +83,22 @@ def _amounts(profile: Profile, *names: str) -> list[Fact]:
 
 
 def _others(profile: Profile) -> list[Sentence]:
-    """Memory of processes that are named, which are others only where the device has room for them next to the job."""
+    """Memory of processes that are named; nothing where one of them may be the job itself.
+
+    In a container PyTorch does not know its own process by the number that the driver gives it, and names it as well.
+    The processes are others where it states its own memory apart, or where all of it together is in use.
+    """
     named = _amount(profile, "others")
     if named is None or named.value <= 0.0:
         return []
-    total, allocated, unused = (_amount(profile, each) for each in ("total", "allocated", "unused"))
-    if total is None or allocated is None:
+    if _amount(profile, "own") is not None:
         return [say(OTHERS, named)]
+    total, free, allocated, unused = (_amount(profile, each) for each in ("total", "free", "allocated", "unused"))
+    if total is None or free is None or allocated is None:
+        return []
     held = allocated.value + (0.0 if unused is None else unused.value)
-    return [say(OTHERS, named) if named.value + held <= total.value else say(OWN_PROCESS, named, allocated)]
+    together = named.value + held <= total.value - free.value + ROUNDING_GIB
+    return [say(OTHERS, named)] if together else []
 
 
 def _amount(profile: Profile, what: str) -> Fact | None:
