@@ -32,7 +32,7 @@ CHANNELS = re.compile(r"(\d{1,5}) coll channels")
 VIA = re.compile(r" via (NET/[A-Za-z][\w ]*|P2P|SHM|COLLNET|NVLS|DIRECT)(\S*)")
 # "Channel 00/0 : 19[8a000] -> 20[1a000] [receive] via NET/IB/3": of a network both ranks print the connection.
 END = re.compile(r"(Channel \d{1,5}\S{0,8} : \S{1,40} -> \S{1,40}) \[(send|receive)\] \Z")
-MOST_ENDS = 1 << 20  # beyond these each line counts by itself
+MOST_ENDS = 1 << 18  # whose other end is not known yet, about 100 bytes each; beyond these each line counts by itself
 NETWORK = re.compile(r"Using network (.{1,60})|Assigned NET plugin (\S{1,60}) to comm")
 INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
 GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
@@ -53,16 +53,27 @@ class _Connections:
 
     channels: int | None = None
     channels_line: int = 0
-    counts: dict[str, int] = field(default_factory=dict)  # of transports of which one end alone prints a line
-    ends: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # lines that send, lines that receive
+    counts: dict[str, int] = field(default_factory=dict)
+    # By transport, of connections whose other end is not known yet: lines that send less those that receive, by the
+    # hash of the connection.
+    open_ends: dict[str, dict[int, int]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
     def transports(self) -> dict[str, int]:
         """Connections by transport; what both ends print counts once."""
-        found = dict(self.counts)
-        for (kind, _), both in self.ends.items():
-            found[kind] = found.get(kind, 0) + max(both)
-        return {kind: found[kind] for kind in self.lines}
+        return {kind: self.counts[kind] for kind in self.lines}
+
+    def count(self, kind: str, number: int) -> None:
+        """Add connections of a transport."""
+        self.counts[kind] = self.counts.get(kind, 0) + number
+
+    def join(self, kind: str, connection: int, lines: int) -> int:
+        """Lines of one end, negative of those that receive; how many of them are of connections counted before."""
+        ends = self.open_ends.setdefault(kind, {})
+        known = ends.pop(connection, 0)
+        if known + lines:
+            ends[connection] = known + lines
+        return min(abs(known), abs(lines)) if known * lines < 0 else 0
 
 
 @dataclass
@@ -93,7 +104,7 @@ class NcclReader:
         self._last: dict[Process, str] = {}
         self._hosts: dict[str, None] = {}
         self._warnings: dict[str, RepeatedLine] = {}
-        self._ends = 0
+        self._open = 0
 
     def take(self, number: int, text: str, at_s: float | None = None) -> str:
         """Read the messages in a line, and return what stands before them: another process's output may. ``at_s`` is
@@ -181,13 +192,12 @@ class NcclReader:
         kind += "/GDRDMA" if "GDRDMA" in found[2] else ""
         own.lines.setdefault(kind, number)
         end = END.search(found.string, 0, found.start() + 1)
-        if end is None or self._ends >= MOST_ENDS:
-            own.counts[kind] = own.counts.get(kind, 0) + 1
+        if end is None or self._open >= MOST_ENDS:
+            own.count(kind, 1)
             return
-        self._ends += 1
-        sends = end[2] == "send"
-        both = own.ends.get((kind, end[1]), (0, 0))
-        own.ends[kind, end[1]] = (both[0] + sends, both[1] + (not sends))
+        paired = own.join(kind, hash(end[1]), 1 if end[2] == "send" else -1)
+        own.count(kind, 1 - paired)
+        self._open += 1 - 2 * paired
 
     def _initialised(self, number: int, process: Process, found: re.Match[str]) -> None:
         """Without commId communicators of one size cannot be told apart: pointers differ between processes."""
@@ -222,7 +232,7 @@ class NcclReader:
         joined = self._joined[key].connections
         if own.channels is not None and (joined.channels is None or own.channels < joined.channels):
             joined.channels, joined.channels_line = own.channels, own.channels_line
-        _add(joined, own)
+        self._open -= 2 * _add(joined, own)
 
     def _timed(self, number: int, process: Process, found: re.Match[str]) -> None:
         if key := self._last.get(process):
@@ -284,15 +294,18 @@ def _device_of(text: str) -> tuple[int | None, int]:
     return None if listed is None else int(listed[1]), -1 if bus is None else int(bus[1], 16)
 
 
-def _add(whole: _Connections, own: _Connections) -> None:
-    """Count the connections of one process with those of others; the first line of each transport stays."""
+def _add(whole: _Connections, own: _Connections) -> int:
+    """Count the connections of one process with those of others; the first line of each transport stays. Return how
+    many of them others have counted."""
+    paired = 0
     for kind, count in own.counts.items():
-        whole.counts[kind] = whole.counts.get(kind, 0) + count
-    for key, (sent, received) in own.ends.items():
-        before = whole.ends.get(key, (0, 0))
-        whole.ends[key] = (before[0] + sent, before[1] + received)
+        ends = own.open_ends.get(kind, {}).items()
+        counted = sum(whole.join(kind, connection, lines) for connection, lines in ends)
+        whole.count(kind, count - counted)
+        paired += counted
     for kind, line in own.lines.items():
         whole.lines[kind] = min(whole.lines.get(kind, line), line)
+    return paired
 
 
 Read = Callable[[NcclReader, int, Process, re.Match[str]], None]

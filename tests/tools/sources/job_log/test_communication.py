@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tools.sources.job_log.logs import megatron, read
+from tools.sources.job_log.nccl import NcclReader
 
 NCCL = """\
 node1:100:110 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
@@ -50,6 +54,32 @@ def test_a_connection_that_both_ends_print_counts_once_and_each_channel_by_itsel
     text = NCCL + "".join(info.format(*each) for each in lines)
     (joined,) = read(tmp_path, text).nccl.communicators
     assert joined.transports == {"NET/Socket": 1, "NET/IB/GDRDMA": 1, "P2P": 1, "NET/IB": 3}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), min_size=1, max_size=40),
+    st.integers(0, 40),
+)
+def test_a_connection_counts_as_often_as_one_of_its_ends_prints_it(
+    ends: list[tuple[int, int, bool]], joined_after: int
+) -> None:
+    """Of 4 processes, whichever end of 3 connections each prints, and whenever its communicator is complete."""
+    reader = NcclReader(0)
+    joins = [f"node{rank}:1:1 [0] NCCL INFO comm 0x1 rank {rank} nranks 4 cudaDev 0 commId 0xa" for rank in range(4)]
+    lines = [
+        f"node{at}:1:1 [0] NCCL INFO Channel {to:02d}/0 : 0[0] -> 1[0] [{'send' if sends else 'receive'}] via NET/IB/0"
+        for at, to, sends in ends
+    ]
+    for line in (
+        *(f"{each} - Init START" for each in joins),
+        *lines[:joined_after],
+        *(f"{each} - Init COMPLETE" for each in joins),
+        *lines[joined_after:],
+    ):
+        reader.take(1, line)
+    printed = Counter((to, sends) for _, to, sends in ends)
+    (joined,) = reader.facts().communicators
+    assert joined.transports == {"NET/IB": sum(max(printed[to, True], printed[to, False]) for to in range(3))}
 
 
 @pytest.mark.parametrize(
