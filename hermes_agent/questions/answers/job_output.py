@@ -13,7 +13,7 @@ from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
-from tools.analyzers.steps.reported_errors import WAITS
+from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.metrics.recorded.series import step_series_of
@@ -36,7 +36,7 @@ SAMPLED = ("computation.clocks", "computation.devices_alike")  # checks of sampl
 MICRO_BATCHES = re.compile(r"\b([1-9]\d{0,5}) micro ?batch(?!\w* size)|\bmicro ?batch\w* (?:to|of|at) ([1-9]\d{0,5})\b")
 MORE = re.compile(r"\bmore micro ?batch\w*\b.*\b(help|faster|better|improve|bring|gain|good)\b")
 LOOK_THERE = "look there first"  # of a check that names who is missing or behind
-ARRIVED_NOT = re.compile(r"\b[Rr]anks? [\d, and]+(of the communicator )?did not arrive")  # names who is missing
+MISSING_NAMED = re.compile(rf"\b[Rr]anks? [\d, and]+(of the communicator )?{NOT_ARRIVED}")
 WHO = re.compile(r"\b(who|which|what) ?(ranks?|gpus?|nodes?|workers?)?\b")
 NOT_A_NUMBER = re.compile(r"\b(nans?|infs?|infinite)\b")
 
@@ -51,7 +51,7 @@ def hang(discussion: Discussion, question: Question) -> str | None:
     if found is None or not needs:
         return found
     of_waiting = _found(discussion, (REPORTED, *OF_COLLECTIVES)) is None and _found(discussion, WAITING) is not None
-    of_waiting = of_waiting and not ARRIVED_NOT.search(found)
+    of_waiting = of_waiting and not MISSING_NAMED.search(found)
     unnamed = of_waiting and LOOK_THERE not in found and WHO.search(question.words) is not None
     record = "To know more, record:\n" + bullets(f"{general(each)}." for each in needs)
     return blocks(
