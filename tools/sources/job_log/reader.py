@@ -19,6 +19,7 @@ from tools.run.recorded.job_log import (
     STEP_COLUMNS,
     TIMER_COLUMNS,
     BarUpdate,
+    EpochTime,
     JobLog,
     RankPlace,
     StepTime,
@@ -351,7 +352,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         warnings=tuple(each for log in logs for each in log.warnings),
         reports=tuple(each for log in logs for each in log.reports),
         errors=tuple(each for log in logs for each in log.errors),
-        epoch_times=max((log.epoch_times for log in logs), key=len),
+        epoch_times=_epoch_times([log.epoch_times for log in logs]),
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
         memory=next((log.memory for log in logs if log.memory), {}),
@@ -370,6 +371,15 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         used=tuple(dict.fromkeys(holders.values())) if left_out else (),
     )
     return whole, tuple(dict.fromkeys(notes))
+
+
+def _epoch_times(files: Sequence[tuple[EpochTime, ...]]) -> tuple[EpochTime, ...]:
+    """The times of epochs of all files where each names its own ranks; else those of the file with the most."""
+    ranks = [{each.rank for each in own} for own in files]
+    named = set().union(*ranks)
+    if None not in named and sum(map(len, ranks)) == len(named):  # no rank in two of them
+        return tuple(each for own in files for each in own)
+    return max(files, key=len)
 
 
 def _of_largest(places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:

@@ -40,6 +40,19 @@ def test_the_rank_whose_part_takes_far_longer_is_named(tmp_path: Path) -> None:
     assert [each.value for each in apart.facts] == pytest.approx([5000.0, 1800.0])
 
 
+@pytest.mark.parametrize(("own", "least", "most"), [(True, 8000.0, 14_000.0), (False, 8000.0, 8000.0)])
+def test_files_that_each_name_their_part_are_all_of_the_job(
+    tmp_path: Path, own: bool, least: float, most: float
+) -> None:
+    """Epochs of 8, 10, 12 and 14 s in four files; where all name one part, they are copies or other runs."""
+    for rank in range(1, 4):
+        wall = 8.0 + 2.0 * rank
+        (tmp_path / f"rank{rank}.out").write_text(f"Part {rank if own else 0}, Epoch Time(s): {wall}\n" * 2)
+    whole = said(tmp_path, "Part 0, Epoch Time(s): 8.0\n" * 2)[0]
+    assert [each.value for each in whole.facts] == [least, most]
+    assert whole.template.startswith("8 lines of 4 parts" if own else "Two lines state")
+
+
 def test_two_lines_of_one_part_are_no_parts_of_the_job(tmp_path: Path) -> None:
     whole, _ = said(tmp_path, "".join(f"Part 0, Epoch Time(s): {wall}, forward: 2.0\n" for wall in (9.0, 8.0)))
     assert whole.template.startswith("Two lines state")
