@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.analyzers.support.answers import clean, say
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Sentence
+from tools.findings import Check, Fact, Sentence
 from tools.metrics.registry import measure
 from tools.run.first_printed import first_step_line
 from tools.run.recorded.job_log import JobLog, PeakMemory
@@ -12,18 +12,10 @@ from tools.views.profile import Profile
 
 # The better known first; how each is named.
 KINDS = {"allocated": "allocated", "reserved": "reserved", "device": "used"}
-OF_DEVICE = "The job's output states a peak of {} device memory{}, for one process.{}"
-UNNAMED = "The job's output states a peak of {{0}} memory{}, for one process, and not whether this is device memory.{}"
+OF_DEVICE = "The job's output states a peak of {} device memory{}, for one process{}."
+UNNAMED = "The job's output states a peak of {} memory{}, for one process{}; whether this is device memory is not said."
 BEFORE = " before the first printed step"
-# By how much a unit of 10^n bytes is smaller than one of 2^m.
-DECIMAL = {
-    "KB": "2^10 bytes; where it means 10^3, it is 2 % less",
-    "MB": "2^20 bytes; where it means 10^6, it is 5 % less",
-}
-DECIMAL |= {
-    "GB": "2^30 bytes; where it means 10^9, it is 7 % less",
-    "TB": "2^40 bytes; where it means 10^12, it is 9 % less",
-}
+UNITS = {"KB": "10^3 or 2^10", "MB": "10^6 or 2^20", "GB": "10^9 or 2^30", "TB": "10^12 or 2^40"}
 
 
 @check(
@@ -37,18 +29,21 @@ def stated_peak(profile: Profile) -> Check | None:
         return None
     known = {each.kind: each for each in log.peak_memory}
     named = [known[kind] for kind in ("allocated", "reserved", "device") if kind in known]
-    return clean(_of_device(profile, log, named) if named else _unnamed(profile, log, known["unnamed"]))
+    return clean(_said(profile, log, OF_DEVICE if named else UNNAMED, named or [known["unnamed"]]))
 
 
-def _of_device(profile: Profile, log: JobLog, peaks: list[PeakMemory]) -> Sentence:
-    facts = [measure(profile, "stated_peak_gib", kind=each.kind) for each in peaks]
-    listed = " and ".join(f"{{{place}}} {KINDS[each.kind]}" for place, each in enumerate(peaks))
-    return say(OF_DEVICE.format(listed, _when(profile, log, peaks), _unit(peaks)), *facts)
-
-
-def _unnamed(profile: Profile, log: JobLog, peak: PeakMemory) -> Sentence:
-    fact = measure(profile, "stated_peak_gib", kind=peak.kind)
-    return say(UNNAMED.format(_when(profile, log, [peak]), _unit([peak])), fact)
+def _said(profile: Profile, log: JobLog, text: str, peaks: list[PeakMemory]) -> Sentence:
+    """The peaks, of a unit that may be of two sizes both of them."""
+    facts: list[Fact] = []
+    parts = []
+    for each in peaks:
+        figures = [measure(profile, "stated_peak_gib", kind=each.kind)]
+        if each.unit in UNITS:
+            figures.insert(0, measure(profile, "stated_peak_gib", kind=each.kind, decimal=1))
+        places = " to ".join(f"{{{len(facts) + at}}}" for at in range(len(figures)))
+        parts.append(f"{places} {KINDS.get(each.kind, '')}".rstrip())
+        facts += figures
+    return say(text.format(" and ".join(parts), _when(profile, log, peaks), _unit(peaks)), *facts)
 
 
 def _when(profile: Profile, log: JobLog, peaks: list[PeakMemory]) -> str:
@@ -59,6 +54,6 @@ def _when(profile: Profile, log: JobLog, peaks: list[PeakMemory]) -> str:
 
 
 def _unit(peaks: list[PeakMemory]) -> str:
-    """How a unit was read that programs print of powers of two and of ten."""
-    unit = next((each.unit for each in peaks if each.unit in DECIMAL), None)
-    return "" if unit is None else f" The printed {unit} is read as {DECIMAL[unit]}."
+    """Why a figure is a range."""
+    unit = next((each.unit for each in peaks if each.unit in UNITS), None)
+    return "" if unit is None else f" (programs print {unit} for {UNITS[unit]} bytes)"

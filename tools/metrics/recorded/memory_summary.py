@@ -10,6 +10,7 @@ from tools.metrics.recorded.job_log import GIB, job_log, of_lines
 from tools.run.recorded.job_log import Cited
 from tools.views.profile import Profile
 
+SIZES = {"KB": 1, "MB": 2, "GB": 3, "TB": 4}  # powers of 1,000 or 1,024 bytes; "MiB" is always of 1,024
 COUNTS = ("ooms", "retries")
 AMOUNTS = ("allocated", "reserved", "unreleasable", "peak_allocated", "peak_reserved", "peak_unreleasable")
 
@@ -53,12 +54,14 @@ def allocated_of_reserved_pct(profile: Profile) -> Measurement:
 
 
 @metric("GiB", "peak of {kind} memory by the job's output", "How much memory does a process hold at most?")
-def stated_peak_gib(profile: Profile, kind: str) -> Measurement:
-    """The largest that a line of the program states, of one process; GB is read as 2^30 bytes, as MB and the like."""
+def stated_peak_gib(profile: Profile, kind: str, decimal: int = 0) -> Measurement:
+    """The largest that a line of the program states, of one process. GB is read as 2^30 bytes, with ``decimal`` as
+    10^9, as MB and the like: programs print both."""
     log = job_log(profile)
     known = {each.kind: each for each in log.peak_memory}
     if not known:
         raise UsageError("the job's output states no peak of its memory")
     stated = known[choice("kind", kind, sorted(known))]  # type: ignore[index]
+    smaller = (1000 / 1024) ** SIZES.get(stated.unit, 0) if decimal else 1.0
     rows = pd.DataFrame([{"bytes": stated.value, "line": stated.line, "file": stated.file}])
-    return of_lines(log, float(stated.value) / GIB, rows, "peak of memory")
+    return of_lines(log, float(stated.value) * smaller / GIB, rows, "peak of memory")

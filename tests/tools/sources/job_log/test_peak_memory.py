@@ -85,19 +85,27 @@ def test_the_stated_peak_is_shown_with_its_line(tmp_path: Path) -> None:
     (sentence,) = said(profile, "memory.output_peak")
     assert [fact.value for fact in sentence.facts] == [11.0, 14.0]
     assert "before" not in sentence.template
-    assert "read as" not in sentence.template
+    assert "bytes" not in sentence.template
     assert measure(profile, "stated_peak_gib", kind="reserved").selector.endswith(f"line {STEPS.count(chr(10)) + 1}")
 
 
 def test_a_peak_from_before_the_first_step_is_not_that_of_the_training(tmp_path: Path) -> None:
     (sentence,) = said(profile_of(tmp_path, "Max memory allocated: 2 GB\n" + STEPS), "memory.output_peak")
     assert "before the first printed step" in sentence.template
-    assert "read as 2^30 bytes; where it means 10^9, it is 7 % less" in sentence.template
+
+
+def test_a_unit_of_two_sizes_gives_a_range(tmp_path: Path) -> None:
+    """111,477 MB are 111.477e9 bytes = 103.82 GiB, or 111,477 / 1,024 = 108.86 GiB."""
+    text = STEPS + "System/Peak GPU Memory (MB)=111,477\n"
+    (sentence,) = said(profile_of(tmp_path, text), "memory.output_peak")
+    assert [fact.value for fact in sentence.facts] == pytest.approx([111.477e9 / 2**30, 111477 / 1024])
+    assert "a peak of {0} to {1} used device memory" in sentence.template
+    assert "10^6 or 2^20 bytes" in sentence.template
 
 
 def test_whether_unnamed_memory_is_of_the_device_stays_open(tmp_path: Path) -> None:
     (sentence,) = said(profile_of(tmp_path, STEPS + "Peak memory usage: 2048 MiB\n"), "memory.output_peak")
-    assert "not whether this is device memory" in sentence.template
+    assert "whether this is device memory is not said" in sentence.template
 
 
 @pytest.mark.parametrize(
