@@ -134,8 +134,8 @@ def drift(discussion: Discussion, question: Question) -> str:
     if slope is not None and abs(slope.value) >= profile.thresholds["fluctuation_pct"]:  # not told from the variation
         return paragraph([wording("no_steady_drift"), *check.text, _range(discussion, profile)])
     if _drifts_slightly(profile):
-        slight = "slight_drift" if slope is None or slope.value > 0 else "slightly_faster"
-        return paragraph([wording(slight), *check.text, _range(discussion, profile)])
+        slight = wording("slight_drift") if slope is None or slope.value > 0 else wording("slightly_faster")
+        return paragraph([slight, *check.text, _range(discussion, profile)])
     unchanged = wording("no_drift") if YES_OR_NO.search(question.words) else wording("nothing_changed")
     return paragraph([unchanged, *check.text, _range(discussion, profile)])
 

@@ -164,11 +164,13 @@ def _recorded_cells(
     discussion: Discussion, series: RunSeries, rows: Sequence[StepRow]
 ) -> tuple[list[str], list[list[str]]]:
     """Columns and cells of rows of the records: the ranks only where these are stated, the steps that a mean is of."""
-    spans = series.usual.set_index(["rank", "step"])["span"].to_dict() if series.spans else {}
+    counted = series.spans and not series.window
+    spans = series.usual.set_index(["rank", "step"])["span"].to_dict() if counted else {}
+    named = "line of step" if series.window else "steps" if spans else "step"
     waits = [row.parts_ms.get("data_wait") for row in rows]
     shown = {
         "id": [row.id for row in rows],
-        "steps" if spans else "step": [_steps_of(row.step, int(spans.get((row.rank, row.step), 1))) for row in rows],
+        named: [_steps_of(row.step, int(spans.get((row.rank, row.step), 1))) for row in rows],
         "rank": [str(row.rank) for row in rows] if ranks_stated(discussion) else [],
         "takes": [milliseconds(row.duration_ms) for row in rows],
         "waits for data": [milliseconds(wait) for wait in waits] if any(wait is not None for wait in waits) else [],

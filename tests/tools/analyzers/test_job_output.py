@@ -535,7 +535,7 @@ def test_a_process_that_cannot_fit_next_to_the_job_is_not_called_another(tmp_pat
     check = answer(profile_of(tmp_path, OWN_PROCESS.format(processes=processes)), "step_time.output")
     said = {each.template: [fact.value for fact in each.facts] for each in check.support}
     assert not any("Other processes" in text for text in said)
-    assert next(facts for text, facts in said.items() if "room besides" in text) == pytest.approx([100 * 21 / 22])
+    assert next(facts for text, facts in said.items() if "little is left" in text) == pytest.approx([100 * 21 / 22])
 
 
 @pytest.mark.parametrize(("free", "others"), [("49.00", []), ("19.40", [30.0])])

@@ -126,9 +126,9 @@ def _few(rows: pd.DataFrame) -> tuple[int, ...]:
 def _where(few: tuple[int, ...]) -> tuple[Sentence, ...]:
     if not few:
         return ()
-    count, named = len(few), [str(step) for step in few]
-    steps = f"that of step {named[0]}" if count == 1 else f"those of steps {', '.join(named[:-1])} and {named[-1]}"
-    return (say(f"Nearly all of the wait is in few lines, {steps}."),)
+    *others, last = [str(step) for step in few]
+    lines = f"lines of steps {', '.join(others)} and {last}" if others else f"line of step {last}"
+    return (say(f"Nearly all of the wait is in the {lines}."),)
 
 
 def _computed(profile: Profile) -> bool:

@@ -20,7 +20,7 @@ IN_USE = (
     " smaller batch, shorter sequences, or activations that are recomputed."
 )
 BOTH = (
-    "{0} of what PyTorch reserved is allocated, so that there is little room besides: a smaller batch, shorter"
+    "{0} of what PyTorch reserved is allocated, and little is left: a smaller batch, shorter"
     " sequences or activations that are recomputed take less."
 )
 RETRIED = (

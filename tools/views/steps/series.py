@@ -91,6 +91,7 @@ class RunSeries:
     every: pd.DataFrame | None = None
     averaged: str = ""  # why a row is not the time of one step, as a sentence says it; "" where it is
     spans: bool = False  # a row is the mean over ``span`` steps, and counts for as many in a mean
+    window: bool = False  # it is the mean over some of the last steps, and over how many is not known
 
     @property
     def whole(self) -> RunSeries:
@@ -158,10 +159,13 @@ P95_STEPS = 20  # of fewer values a p95 lies between the two longest ones
 
 
 def longest_steps(series: RunSeries) -> str:
-    """The steps of the longest row of the slowest rank, with their verb: ``step 7 takes``, ``steps 11 to 20 take``."""
+    """The longest row of the slowest rank with its verb: ``step 7 takes``, ``each of steps 11 to 20 takes``, ``the line
+    of step 320 gives``."""
     own = series.of(series.slowest_rank)
     row = own.iloc[int(own["wall_ms"].to_numpy().argmax())]
     last, span = int(row["step"]), int(row["span"]) if series.spans else 1
+    if series.window:
+        return f"the line of step {last} gives"
     return f"step {last} takes" if span == 1 else f"each of steps {last - span + 1} to {last} takes"
 
 
@@ -322,7 +326,13 @@ def _from_output(run: Run) -> RunSeries | None:
     if log.epochs is not None and not log.epochs.length_stated:
         notes = (*notes, UNCOUNTED)
     return RunSeries(
-        table[~started], table.iloc[:0], "job_log", notes, averaged=averaged, spans=log.step_time in (*MEANS, "stamps")
+        table[~started],
+        table.iloc[:0],
+        "job_log",
+        notes,
+        averaged=averaged,
+        spans=log.step_time in (*MEANS, "stamps"),
+        window=log.step_time == "window",
     )
 
 

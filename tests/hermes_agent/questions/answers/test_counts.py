@@ -76,7 +76,7 @@ def test_percentiles_are_those_of_the_calls_that_are_named(steps: Discussion) ->
 def test_steps_per_second_are_one_over_the_mean_step_and_samples_are_refused(steps: Discussion) -> None:
     text = reply(steps, "how many samples per second?").text
     assert "75.0 steps/s" in text  # 3 steps in 40 ms
-    assert "samples per second are not known" in text
+    assert "No batch size was read from this run, so samples per second are not computed" in text
 
 
 def test_first_and_last_step_are_those_of_the_recording(steps: Discussion) -> None:

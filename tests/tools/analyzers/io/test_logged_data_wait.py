@@ -47,7 +47,7 @@ def test_a_wait_of_one_line_is_told_as_that_of_its_step(tmp_path: Path) -> None:
     """3.0 of the 3.2 s of step 230; the other three lines wait 20 ms of 0.2 s."""
     found = finding(profile_of(tmp_path, *((n, 0.2, 0.02) for n in (200, 210, 220)), (230, 3.2, 3.0)))
     assert found.steps == (230,)
-    assert "Nearly all of the wait is in few lines, that of step 230." in found.claim.template
+    assert "Nearly all of the wait is in the line of step 230." in found.claim.template
 
 
 WAITING: tuple[Row, ...] = ((200, 2.0, 1.5), (210, 3.0, 2.4), (220, 2.5, 2.0), (230, 2.5, 2.1))
@@ -173,7 +173,7 @@ def test_the_few_lines_that_hold_nearly_all_of_the_wait_are_named(tmp_path: Path
     rows = [(10 * at, 0.3, 0.002) for at in range(20, 30)]
     rows[3], rows[7] = (230, 8.0, 7.7), (270, 5.0, 4.7)
     said = finding(profile_of(tmp_path, *rows)).claim.template
-    assert "Nearly all of the wait is in few lines, those of steps 230 and 270." in said
+    assert "Nearly all of the wait is in the lines of steps 230 and 270." in said
 
 
 def test_what_the_lines_leave_of_a_step_is_stated_in_full(tmp_path: Path) -> None:
