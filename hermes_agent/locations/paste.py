@@ -14,9 +14,9 @@ from pathlib import Path
 from hermes_agent.locations.places import discard, new_folder, store
 from tools.documents import parse_json
 from tools.errors import InputError
+from tools.run.first_printed import PASTED_LOG, PASTED_TABLES
 
 MOST_BYTES = 64 << 20
-LOG, TABLES = "pasted.log", "pasted-device-table.log"
 DOCUMENT = "pasted.json"  # a trace or a state of a trainer, which readers know by its content
 SHOWN = "pasted text"
 HEAD = re.compile(rb"\|\s{0,9}(?:NVIDIA-SMI|npu-smi)\b")  # of a device table in a frame
@@ -53,7 +53,7 @@ def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
         if is_document(data):
             (folder / DOCUMENT).write_bytes(data)
             return store(folder, f"pasted:{blake2b(data).hexdigest()}", SHOWN)
-        for name, part in zip((LOG, TABLES), taken_apart(data), strict=True):
+        for name, part in zip((PASTED_LOG, PASTED_TABLES), taken_apart(data), strict=True):
             if not part.strip():
                 continue
             (folder / name).write_bytes(part)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tools.run.model import Run
 
+# The parts of a pasted text: lines keep their numbers in both.
+PASTED_LOG, PASTED_TABLES = "pasted.log", "pasted-device-table.log"
+
 
 def first_step_line(run: Run, name: str) -> int | None:
     """The line of the first step in an output of that name; None where it holds no steps, or several have the name."""
@@ -21,7 +24,8 @@ def sampled_before_steps(run: Run) -> frozenset[int]:
         return frozenset()
     found = set()
     for file, source in enumerate(run.counters.sources):
-        first = first_step_line(run, _last(source.path))
+        name = _last(source.path)
+        first = first_step_line(run, PASTED_LOG if name == PASTED_TABLES else name)
         lines = run.counters.samples.loc[(run.counters.samples["file"] == file).to_numpy(), "line"]
         if first is not None and len(lines) and int(lines.max()) < first:
             found.add(file)

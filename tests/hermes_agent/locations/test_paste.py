@@ -11,11 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_agent.cli.commands import ask, diagnose
-from hermes_agent.locations.paste import LOG, TABLES, pasted, question_in, taken_apart
+from hermes_agent.locations.paste import pasted, question_in, taken_apart
 from hermes_agent.locations.places import by_origin, origin
 from tests.hermes_agent.cli.execution import execute
 from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.utilisation import outputs
 from tools.errors import InputError
+from tools.run.first_printed import PASTED_LOG, PASTED_TABLES, sampled_before_steps
+from tools.sources.load import load_run
 
 TABLE = """\
 +-----------------------------------------------------------------------------+
@@ -59,11 +62,19 @@ def test_every_line_of_a_paste_is_in_one_of_its_parts(lines: list[bytes]) -> Non
 
 def test_a_paste_is_a_folder_of_the_cache_with_a_file_for_each_reader(tmp_path: Path) -> None:
     folder = pasted((STEPS + TABLE).encode(), tmp_path)
-    assert sorted(file.name for file in folder.iterdir()) == sorted((LOG, TABLES))
+    assert sorted(file.name for file in folder.iterdir()) == sorted((PASTED_LOG, PASTED_TABLES))
     assert origin(folder) == "pasted text"
     assert pasted((STEPS + TABLE).encode(), tmp_path) == folder
     with pytest.raises(InputError, match="holds nothing that a reader knows"):
         pasted(b"hello\n", tmp_path)
+
+
+@pytest.mark.parametrize(("text", "before"), [(outputs.TABLE + STEPS, True), (STEPS + outputs.TABLE, False)])
+def test_a_device_table_of_a_paste_stands_before_the_first_step_by_its_lines(
+    text: str, before: bool, tmp_path: Path
+) -> None:
+    run = load_run([pasted(text.encode(), tmp_path)])
+    assert bool(sampled_before_steps(run)) == before
 
 
 @pytest.mark.parametrize(
