@@ -143,7 +143,8 @@ class _Page:
 
     def _title(self) -> str:
         run = self.diagnosis.run
-        names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
+        paths = dict.fromkeys(source.path for source in run.sources if source.status != "excluded")
+        names = [path.rsplit("/", 1)[-1] for path in paths]  # a file may hold a log and tables of devices
         shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         step_time = self.diagnosis.step_time_ms
         if step_time is None and not run.cut_ranks:

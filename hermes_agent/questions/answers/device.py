@@ -331,7 +331,9 @@ def _of_job(discussion: Discussion, profile: Profile) -> str:
     known = discussion.ranks
     world = discussion.diagnosis.run.layout.get("world_size")
     log = profile.run.job_log
-    if not profile.traced and log is not None and not log.ranks:  # its lines speak for the whole job
+    if (
+        not profile.traced and log is not None and not (log.ranks and log.ranks_stated)
+    ):  # its lines speak for the whole job
         return f"A job of {counted(world, 'rank')} by its arguments" if isinstance(world, int) else ""
     if not known:
         return ""

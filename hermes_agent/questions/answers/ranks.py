@@ -248,7 +248,7 @@ def _by_records(discussion: Discussion) -> str:
         said = (paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer)))
         return blocks([*said, wording("hang_next") if who_waited else ""])
     log = discussion.profile().run.job_log
-    if log is not None and not log.ranks and discussion.profile().run.records is None:
+    if log is not None and not (log.ranks and log.ranks_stated) and discussion.profile().run.records is None:
         return wording("ranks_of_output")
     if run.recorded is not None and len(run.recorded.ranks) == 1:
         return ALONE.format(rank_list(run.recorded.ranks), "recorded", "records", "")

@@ -33,7 +33,7 @@ class PageCause:
 
 def run_title(diagnosis: Diagnosis, paths: Sequence[Path]) -> str:
     """The run by the names of its paths or URLs, else of its files."""
-    used = [source.path for source in diagnosis.run.sources if source.status != "excluded"]
+    used = dict.fromkeys(source.path for source in diagnosis.run.sources if source.status != "excluded")
     names = (
         [path.name or str(path) for path in paths] or [path.rsplit("/", 1)[-1] for path in used] or ["without files"]
     )

@@ -52,6 +52,7 @@ NO_KERNEL = (
     " in it."
 )
 BEFORE_STEPS = "before the first printed step"
+NOT_YET = f"all readings stand {BEFORE_STEPS}, and no kernel ran then: they are not of the training"
 ONE_READING = "One reading says little: it shows one moment."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 NO_EFFICIENCY_OF_OTHERS = "Of the others it shows that some kernel ran, and not how well kernels use the device."
@@ -368,6 +369,8 @@ def device_use(profile: Profile) -> Check | None:
         reason = "the samples hold no utilization"
         return None if not _devices(profile) else cannot_answer(reason, _needed(profile, BUSY_NEEDED), *power, *note)
     means = {name: _busy(profile, name) for name in devices}
+    if _not_yet(profile):
+        return cannot_answer(NOT_YET, _needed(profile, BUSY_NEEDED))
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     once = _once(devices)
     when = "of the time around the one reading" if once else "of the time"
@@ -493,7 +496,9 @@ def device_memory(profile: Profile) -> Check | None:
         note = say("A caching allocator keeps what it once took: its statistics show whether it has to release memory.")
         return symptom(said, note, *shared)
     support = [] if said is None else [said]
-    return symptom(*shared, *support) if shared else clean(*support)
+    if shared:
+        return symptom(*shared, *support)
+    return cannot_answer(NOT_YET, _needed(profile, BUSY_NEEDED)) if _not_yet(profile) else clean(*support)
 
 
 def _when_held(profile: Profile, device: DeviceReadings) -> str:
@@ -502,6 +507,15 @@ def _when_held(profile: Profile, device: DeviceReadings) -> str:
         return BEFORE_STEPS
     once = device.table["device_memory_used_bytes"].notna().sum() == 1
     return "at the moment of the one reading" if once else "at most"
+
+
+def _not_yet(profile: Profile) -> bool:
+    """Whether all readings are from before the first printed step, and no kernel ran at any of them."""
+    devices = _devices(profile).values()
+    return all(
+        _before_steps(profile, each) and each.has("device_busy_pct") and not each.table["device_busy_pct"].any()
+        for each in devices
+    )
 
 
 def _before_steps(profile: Profile, device: DeviceReadings) -> bool:

@@ -49,8 +49,8 @@ def _said(profile: Profile, log: JobLog, text: str, peaks: list[PeakMemory]) -> 
 def _when(profile: Profile, log: JobLog, peaks: list[PeakMemory]) -> str:
     """That all lines are from before the training, of which they show nothing."""
     firsts = [first_step_line(profile.run, log.files[each.file].rpartition("/")[2]) for each in peaks]
-    early = (first is not None and each.line < first for first, each in zip(firsts, peaks, strict=True))
-    return BEFORE if all(early) else ""
+    before = (first is not None and each.line < first for first, each in zip(firsts, peaks, strict=True))
+    return BEFORE if all(before) and not any(each.of_steps for each in peaks) else ""
 
 
 def _unit(peaks: list[PeakMemory]) -> str:

@@ -89,10 +89,14 @@ PeakKind = Literal["allocated", "reserved", "device", "unnamed"]
 
 @dataclass(frozen=True)
 class PeakMemory(Cited):
-    """The most memory that a process held by its own line, in bytes; ``unit`` is the printed one."""
+    """The most memory that a process held by its own line, in bytes; ``unit`` is the printed one.
+
+    ``of_steps``: it is known to be of steps that are done, even where no line of a step stands before it.
+    """
 
     kind: PeakKind = "allocated"
     unit: str = "B"
+    of_steps: bool = False
 
 
 @dataclass(frozen=True)

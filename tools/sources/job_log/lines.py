@@ -106,6 +106,7 @@ WORDS = (
     *(b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
     *(b"eak mem", b"eak_mem", b"eak Mem", b"eak GPU", b"eak_gpu", b"eak CUDA", b"eak VRAM", b"eak_vram"),
     *(b"eak alloc", b"max_memory_", b"ax memory ", b"ax Memory ", b"ax GPU memory", b"max_alloc", b"max_reserved"),
+    *(b"max allocated: ", b"Max_MA "),
     *(
         b"collective #",
         b"ed ranks:",

@@ -1,16 +1,18 @@
 """The peak of memory that a program prints at its end or now and then: "peak memory allocated: 11812 MiB".
 
-Such lines print ``torch.cuda.max_memory_allocated()`` and ``max_memory_reserved()``; a number without a unit is none.
+Next to lines of known programs (``program_memory``) those that name a peak in words are read. They print
+``torch.cuda.max_memory_allocated()`` and ``max_memory_reserved()``; a number without a unit is none.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import PeakKind, PeakMemory
 from tools.sources.job_log.memory_summary import BYTES
 from tools.sources.job_log.numbers import NUMBER, number
+from tools.sources.job_log.program_memory import stated_by_program
 
 WORDS = "cuda|gpu|device|vram|memory|mem|torch|pytorch|allocated|allocation|reserved|usage|used|use|consumption|per"
 UNIT = r"[KMGT]i?B|bytes"
@@ -31,7 +33,7 @@ NOT_OF_DEVICE = re.compile(
     re.I,
 )
 LOOKED_BEFORE = 60  # characters
-MARKS = ("eak", "EAK", "ax", "AX")
+MARKS = ("eak", "EAK", "ax", "AX", "mem")
 COMMENTS = ("#", "//")  # of program text that a job prints
 MEMORY = re.compile(r"memory|mem\b|vram", re.I)
 ON_DEVICE = re.compile(r"gpu|cuda|vram|device", re.I)
@@ -48,20 +50,24 @@ class PeakMemories:
         """Read a line that may state one."""
         if not any(mark in text for mark in MARKS) or text.lstrip().startswith(COMMENTS):
             return
+        for each in stated_by_program(text):
+            self._add(PeakMemory(each.amount, line, self.file, each.kind, each.unit, each.of_steps))
         for stated in STATED.finditer(text):
             if _no_peak(stated, text):
                 continue
-            self._add(_kind(stated["words"]), stated["amount"], stated["unit"] or stated["before"], line)
+            unit = _spelled(stated["unit"] or stated["before"])
+            self._add(PeakMemory(stated["amount"], line, self.file, _kind(stated["words"]), unit))
             if "allocat" in stated["words"].lower() and (also := ALSO_RESERVED.match(text, stated.end())):
-                self._add("reserved", also["amount"], also["unit"], line)
+                self._add(PeakMemory(also["amount"], line, self.file, "reserved", _spelled(also["unit"])))
 
-    def _add(self, kind: PeakKind, amount: str, unit: str | None, line: int) -> None:
-        value, factor = number(amount), BYTES.get(_spelled(unit)) if unit else None
-        if value is None or factor is None or value <= 0.0:
+    def _add(self, stated: PeakMemory) -> None:
+        """Keep what a line states, with its amount in bytes, where it is the largest of its kind."""
+        amount, factor = number(stated.value), BYTES.get(stated.unit)
+        if amount is None or factor is None or amount <= 0.0:
             return
-        known = self.found.get(kind)
-        if known is None or value * factor > float(known.value):
-            self.found[kind] = PeakMemory(str(value * factor), line, self.file, kind, _spelled(unit))
+        known = self.found.get(stated.kind)
+        if known is None or amount * factor > float(known.value):
+            self.found[stated.kind] = replace(stated, value=str(amount * factor))
 
 
 def largest(peaks: list[tuple[PeakMemory, ...]]) -> tuple[PeakMemory, ...]:

@@ -197,9 +197,11 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
     assert "grep" not in found.text
 
 
-def test_memory_and_ranks_are_not_read_from_output(tmp_path: Path) -> None:
+def test_memory_and_ranks_that_no_line_states_are_not_known(tmp_path: Path) -> None:
     found = job(tmp_path, STEADY)
-    assert reply(found, "how much GPU memory does it take").text.startswith("Device memory is not known")
+    assert reply(found, "how much GPU memory does it take").text.startswith(
+        "How much device memory is used is not known"
+    )
     assert reply(found, "which rank is the straggler").text.startswith("The step times that were read name no rank")
     assert "Rank 0" not in reply(job(tmp_path, STEADY, PIPELINE.format(batch=8)), "which parallel layout is this").text
 

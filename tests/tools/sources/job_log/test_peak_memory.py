@@ -46,6 +46,22 @@ def peaks(*lines: str) -> dict[str, float]:
         ("peak_vram_allocated_mib:100.5 peak_vram_reserved_mib:120", {"allocated": 100.5, "reserved": 120}),
         ("Peak GPU memory       : 5 GB", {"device": 5120}),
         ("Peak memory usage: 12345.67MiB", {"unnamed": 12345.67}),
+        (
+            "[Rank 3] (after 20 iterations) memory (MB) | allocated: 20.5 | max allocated: 40.25 | reserved: 50.0 "
+            "| max reserved: 60.5",
+            {"allocated": 40.25, "reserved": 60.5},
+        ),
+        ("MA 3.8 GB         Max_MA 5.5 GB         CA 7.4 GB         Max_CA 7 GB", {"allocated": 5632}),
+        ("step: 10  loss: 8.1  memory: 47.5GiB(59.4%)  tps: 5,700  mfu: 41%", {"reserved": 48640}),
+        ("Epoch [1][50/750] lr: 0.01, time: 0.593, data_time: 0.03, memory: 6836, loss: 0.4", {"allocated": 6836}),
+        ("Epoch(train) [1][50/750] time: 0.5  data_time: 0.01  memory: 700  loss: 0.4", {"allocated": 700}),
+        ("iter: 19  total_loss: 2.1  time: 0.2  data_time: 0.01  lr: 0.02  max_mem: 3034M", {"allocated": 3034}),
+        ("Epoch: [0]  [10/99]  eta: 0:01  time: 0.5  data: 0.1  max mem: 5432", {"allocated": 5432}),
+        (
+            "Train: [0/300][10/99] time 0.4 (0.5) loss 6.9 (6.9) grad_norm 1.2 (1.3) mem 8345MB",
+            {"allocated": 8345},
+        ),
+        ("iter: 10/99, gpu mem: 5432Mb, mem: 20.1Gb, iter_time: 0.3s", {"allocated": 5432}),
     ],
 )
 def test_forms_that_programs_print_are_read(text: str, mib: dict[str, float]) -> None:
@@ -57,6 +73,8 @@ def test_forms_that_programs_print_are_read(text: str, mib: dict[str, float]) ->
     [
         "peak memory allocated: 101348864",  # of no unit
         "max_memory: 20GB",  # a limit
+        "memory: 5432",
+        "max mem: 5432",  # next to no time: whose line it is, is not known
         "Estimated peak memory: 5 GB",
         "CPU peak memory: 5 GB",
         "peak memory bandwidth: 2.0 GB",
@@ -94,6 +112,13 @@ def test_a_peak_from_before_the_first_step_is_not_that_of_the_training(tmp_path:
     assert "before the first printed step" in sentence.template
 
 
+def test_a_peak_after_the_first_steps_is_of_them_though_their_lines_come_later(tmp_path: Path) -> None:
+    text = "(after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 2048.0\n" + STEPS
+    (sentence,) = said(profile_of(tmp_path, text), "memory.output_peak")
+    assert "before" not in sentence.template
+    assert sentence.facts[0].value == 2.0
+
+
 def test_a_unit_of_two_sizes_gives_a_range(tmp_path: Path) -> None:
     """111,477 MB are 111.477e9 bytes = 103.82 GiB, or 111,477 / 1,024 = 108.86 GiB."""
     text = STEPS + "System/Peak GPU Memory (MB)=111,477\n"
@@ -122,6 +147,20 @@ def test_memory_is_at_most_only_of_several_readings_during_the_steps(tmp_path: P
     (sentence,) = said(profile_of(tmp_path, text), "memory.device_samples")
     assert sentence.template.endswith(when)
     assert sentence.facts[0].value == pytest.approx(71234 / 1024)
+
+
+def test_idle_devices_before_the_first_step_say_nothing_of_the_training(tmp_path: Path) -> None:
+    idle = outputs.TABLE.replace(" 97% ", "  0% ")
+    assert idle != outputs.TABLE
+    profile = profile_of(tmp_path, idle + STEPS)
+    for name in ("computation.device_use", "memory.device_samples"):
+        check = check_of(profile, name)
+        assert check is not None
+        assert check.status == "cannot_answer"
+        assert "before the first printed step, and no kernel ran then" in check.reason
+    later = check_of(profile_of(tmp_path, STEPS + idle), "computation.device_use")
+    assert later is not None
+    assert later.status != "cannot_answer"
 
 
 def test_utilization_from_before_the_first_step_is_marked_so(tmp_path: Path) -> None:
