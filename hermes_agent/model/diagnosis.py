@@ -42,6 +42,7 @@ class RecordedRecord(Record):
     steps: list[tuple[int, int]] = Field(default_factory=list)
     steps_not_listed: int = Field(0, description="before the last span: of more spans than are kept")
     epochs: int = Field(0, description="of which each counts its steps, where no line states how many it has")
+    between_lines: bool = Field(False, description="the steps are those at the end of intervals between two lines")
     hosts: list[str] = Field(default_factory=list)
 
 

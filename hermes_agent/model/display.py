@@ -94,17 +94,25 @@ def rank_count(run: RunRecord) -> str:
 
 
 def recorded_count(recorded: RecordedRecord, world: object = None) -> tuple[str, str]:
-    """Ranks and steps of records: ``2 ranks``, ``60 steps``; of a log ``job of 256 ranks``, ``6 of steps 10 to 60``,
-    and ``ranks not stated`` where neither its lines name ranks nor anything says how many the job has.
+    """Ranks and steps of records: ``2 ranks``, ``60 steps``; of a log ``job of 256 ranks``, ``6 of steps 10 to 60`` or
+    ``5 intervals between recorded steps, the last to step 60``, and ``ranks not stated`` where neither its lines name
+    ranks nor anything says how many the job has.
 
     ``world``: the number of ranks of the job, where it is known.
     """
     count = sum(last - first + 1 for first, last in recorded.steps) + recorded.steps_not_listed
     ranks = _recorded_ranks(recorded, world)
     if recorded.epochs:
-        return ranks, f"{counted(count, 'step line')} of {counted(recorded.epochs, 'epoch')}"
+        lines = (
+            f"{counted(count, 'interval')} between recorded steps"
+            if recorded.between_lines
+            else counted(count, "step line")
+        )
+        return ranks, f"{lines} of {counted(recorded.epochs, 'epoch')}"
     if len(recorded.steps) < 2:
         return ranks, counted(count, "step")
+    if recorded.between_lines:
+        return ranks, f"{counted(count, 'interval')} between recorded steps, the last to step {recorded.steps[-1][1]}"
     return ranks, f"{count:,} of steps {recorded.steps[0][0]} to {recorded.steps[-1][1]}"
 
 

@@ -21,6 +21,7 @@ from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
+from tools.run.recorded.job_log import DIFFERENCES
 from tools.run.recorded.operations import StepOperations
 from tools.run.recorded.step_times import step_times
 from tools.run.screening import Screening
@@ -59,6 +60,7 @@ def recorded_record(run: Run) -> RecordedRecord | None:
         steps=spans,
         steps_not_listed=len(numbers) - sum(last - first + 1 for first, last in spans),
         epochs=_uncounted_epochs(run),
+        between_lines=len(tables) == 1 and run.job_log is not None and run.job_log.step_time in DIFFERENCES,
         hosts=_named(hosts),
     )
 

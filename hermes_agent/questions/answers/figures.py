@@ -276,6 +276,10 @@ def _sentence(discussion: Discussion, asked: Asked, rank: int | None, step: int 
     own = _label(asked, rank, step, several, device)
     source = " by the profiler's own account" if fact.metric.startswith("account_") else ""
     source = " by the records of unprofiled steps" if fact.metric.startswith("series_") else source
+    series = profile.series if fact.metric == "series_step_ms" else None
+    if series is not None and series.averaged and asked.statistic in SINGLE_STEP:
+        of_lines = f"of the lines {SINGLE_STEP[asked.statistic]} states {{0}} a step."
+        return discussion.say(f"How long single steps take is not known: {series.averaged}; {of_lines}", fact)
     return discussion.say(f"{lead}{own if lead else capital(own)}{source}.", fact)
 
 

@@ -10,6 +10,7 @@ from hermes_agent.model.diagnosis import CheckRecord
 from hermes_agent.questions.answers.advice import summarise
 from hermes_agent.questions.answers.causes import check_text
 from hermes_agent.questions.answers.setup import flops
+from hermes_agent.questions.answers.steps import start_left_out
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
@@ -169,7 +170,8 @@ def _range(discussion: Discussion, profile: Profile) -> str:
         most = f"at most {{{metric}:statistic=max}} over the steps of one line"
         text = f"Steps take {{{metric}:statistic=mean}} on average, {most}{why}."
         return paragraph([discussion.say(text), _left_out(profile)])
-    return discussion.say(f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most.")
+    text = f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most."
+    return paragraph([discussion.say(text), "" if series is None else start_left_out(series)])
 
 
 def _left_out(profile: Profile) -> str:

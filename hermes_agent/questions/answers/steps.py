@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hermes_agent.model.display import PART_TITLES, family_title
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
+from hermes_agent.questions.prose import blocks, bullets, capital, milliseconds, paragraph, span, table
 from hermes_agent.questions.reading.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
@@ -76,7 +76,7 @@ def longest_first(discussion: Discussion, question: Question) -> str:
         return ""
     profile = discussion.profile()
     recorded = not profile.traced and profile.series is not None
-    return _slowest_recorded(discussion, question) if recorded else ""
+    return slowest_recorded(discussion, question) if recorded else ""
 
 
 def rhythm(discussion: Discussion, _: Question) -> str | None:
@@ -94,7 +94,7 @@ def which_step(discussion: Discussion, question: Question) -> str:
     """The slowest step, how many are far over the usual one, and the outcome of the coarse checks."""
     profile = discussion.profile()
     if not profile.traced and profile.series is not None and not question.steps:
-        return _slowest_recorded(discussion, question)
+        return slowest_recorded(discussion, question)
     if not profile.traced and profile.series is not None:
         return _recorded_steps(discussion, profile.series, question)
     known = [int(number) for number in profile.step_ms.index]
@@ -146,7 +146,7 @@ def break_down(discussion: Discussion, question: Question) -> str:
     return blocks([*found, paragraph(timed) or wording("rest_not_recorded")])
 
 
-def _slowest_recorded(discussion: Discussion, question: Question) -> str:
+def slowest_recorded(discussion: Discussion, question: Question) -> str:
     """The longest steps of the records one by one, or the lines with the longest ones where a line is of several."""
     series = run_series(discussion.profile())
     found = called(discussion, "series", question.page, source="records", limit=RECORDED_LISTED)
@@ -227,12 +227,17 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
             lead = f"By its records an unprofiled step{whose} takes {{series_step_ms:statistic=mean}} on average"
             text = f"{lead}; {series.averaged}."
         traced = discussion.say(f"The traced steps take {TRACED}", rank=rank) if profile.traced else ""
-        return paragraph([discussion.say(text, rank=rank), traced])
+        return paragraph([discussion.say(text, rank=rank), start_left_out(series), traced])
     if len(profile.step_ms if rank is None else profile.rank(rank).steps) < FEW_STEPS:
         lead = f"A step{whose} takes {{step_time_ms:statistic=mean}}, as the mean of what was recorded."
         return discussion.say(f"{lead} So few steps do not show how steady it is; record ten or more.", rank=rank)
     text = f"A step{whose} takes {TRACED} The step time varies by {{step_variation_pct}}."
     return discussion.say(text, rank=rank)
+
+
+def start_left_out(series: RunSeries) -> str:
+    """How many of the first step lines are none of the steps that figures are of, as a sentence; "" where all are."""
+    return f"{capital(series.start)}." if series.start else ""
 
 
 def ranks_stated(discussion: Discussion) -> bool:

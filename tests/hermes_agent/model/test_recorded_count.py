@@ -23,6 +23,13 @@ def test_ranks_and_steps_are_those_of_the_records(
     assert recorded_count(RecordedRecord(ranks=ranks, steps=steps), world) == words
 
 
+def test_times_between_lines_are_no_lines() -> None:
+    between = RecordedRecord(ranks=[0], steps=[(20, 20), (30, 30)], between_lines=True)
+    assert recorded_count(between, 8) == ("job of 8 ranks", "2 intervals between recorded steps, the last to step 30")
+    of_epochs = RecordedRecord(ranks=[0], steps=[(1, 8)], between_lines=True, epochs=2)
+    assert recorded_count(of_epochs, 8)[1] == "8 intervals between recorded steps of 2 epochs"
+
+
 @pytest.mark.parametrize(
     ("least", "world", "words"),
     [

@@ -287,7 +287,7 @@ def test_means_over_ten_steps_do_not_answer_for_single_steps(tmp_path: Path) -> 
     for name in ("step_time.fluctuation", "step_time.periodicity", "storage.periodic_stall"):
         check = answer(profile, name)
         assert check.status == "cannot_answer"
-        assert check.reason.startswith("single steps are not known")
+        assert check.reason.startswith("not every single step is known")
     assert answer(profile, "step_time.change_point").status == "clean"
 
 

@@ -71,7 +71,7 @@ def environment(profile: Profile) -> Check:
         if profile.run.environments:
             return cannot_answer(EMPTY, WITH_VARIABLES)
         return cannot_answer(
-            "the sources hold no environment variables",
+            "no record of the environment variables was read",
             "env.json next to the trace, written by `hermes-dx env > env.json` where the training runs",
         )
     findings += [

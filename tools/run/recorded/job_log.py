@@ -51,6 +51,7 @@ StepTime = Literal[
 ]
 SINGLE: tuple[StepTime, ...] = ("step", "unstated", "sum")  # a line is of one step as far as is known
 MEANS: tuple[StepTime, ...] = ("mean", "window", "epoch", "block", "unwound", "bar")  # over the ``span`` of their row
+DIFFERENCES: tuple[StepTime, ...] = ("stamps", "block")  # a row is of the time between two lines
 WarningKind = Literal[
     "allocator_flush",
     "fp16_overflow",

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
-from tools.run.recorded.job_log import MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
+from tools.run.recorded.job_log import DIFFERENCES, MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.step_figures import Average, StepLine
@@ -35,7 +35,7 @@ STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times t
 JOINED_STEPS = 10.0  # where neighbouring lines are too close, those so many times the resolution apart are used
 MISSING = float("nan")
 NS_PER_S = 10**9
-DIFFERENCES: tuple[StepTime, ...] = ("stamps", "block")  # times between two lines
+
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
 FIGURES = (
     "samples",

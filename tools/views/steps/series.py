@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.run.kinds import TENSORBOARD_FORMAT, TRAINER_FORMAT, WANDB_FORMAT
 from tools.run.model import ASCEND_FORMAT, JOB_LOG_FORMAT, MONITOR_FORMAT, OPERATIONS_FORMAT, STEP_LOG_FORMAT, Rank, Run
-from tools.run.recorded.job_log import MEANS, SINGLE, JobLog, StepTime
+from tools.run.recorded.job_log import DIFFERENCES, MEANS, SINGLE, JobLog, StepTime
 from tools.views.steps.levels import Level, level_at
 from tools.views.steps.shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.steps.shape import StepSeries
@@ -91,6 +91,7 @@ class RunSeries:
     every: pd.DataFrame | None = None
     averaged: str = ""  # why a row is not the time of one step, as a sentence says it; "" where it is
     spans: bool = False  # a row is the mean over ``span`` steps, and counts for as many in a mean
+    start: str = ""  # how many of the first lines of a job's output are left out, as a sentence says it
     window: bool = False  # it is the mean over some of the last steps, and over how many is not known
 
     @property
@@ -108,7 +109,7 @@ class RunSeries:
         if self.origin not in ("job_log", "ascend", "operations"):
             return ""
         if self.averaged:
-            return f"single steps are not known: {self.averaged}"
+            return f"not every single step is known: {self.averaged}"
         return "too few steps were printed" if len(self.slowest_ms) < count else ""
 
     @cached_property
@@ -276,6 +277,12 @@ IN_WORDS: dict[StepTime, str] = {
     "running": "each line gives a running mean over more steps than those since the one before it",
     "stamps": "step times are differences of time stamps",
 }
+# The same of lines that count the steps of each epoch, of which none says how many there are.
+WITHIN_EPOCHS: dict[StepTime, str] = {
+    "block": "the time since the line before is divided by the steps between; what lies across the end of an epoch is"
+    " left out",
+    "stamps": "step times are differences of time stamps; those across the end of an epoch are left out",
+}
 MISSING_LINES = "each line gives the mean over the {} steps up to it, and some steps are in none, such as {} to {}"
 GAP = 1.5  # times the steps of a line: two lines further apart have had others between them
 HIDDEN_SHARE = 0.05  # of the steps in lines of several: more, and the p95 of lines is not that of steps
@@ -291,7 +298,7 @@ def _averaged(log: JobLog) -> str:
     counted = log.epochs is None or log.epochs.length_stated
     if log.step_time == "mean" and counted and (gap := _gap(log.steps)) is not None:
         return MISSING_LINES.format(log.span, *gap)
-    return IN_WORDS[log.step_time]
+    return IN_WORDS[log.step_time] if counted else WITHIN_EPOCHS.get(log.step_time, IN_WORDS[log.step_time])
 
 
 def _gap(steps: pd.DataFrame) -> tuple[int, int] | None:
@@ -320,9 +327,12 @@ def _from_output(run: Run) -> RunSeries | None:
     if len(table) == LEAST_LINES and walls.max() >= LONG_START * walls.min():  # either may be the usual one
         return None
     started = np.zeros(len(table), dtype=bool) if _excerpt(log) else _of_start(table)
+    start = ""
     if started.any():
         count = int(started.sum())
-        notes = (*notes, FIRST.format(len(table)) if count == 1 else START.format(count, len(table)))
+        rows = "intervals between recorded steps" if log.step_time in DIFFERENCES else "step lines"
+        start = FIRST.format(len(table), rows) if count == 1 else START.format(count, len(table), rows)
+        notes = (*notes, start)
     if log.epochs is not None and not log.epochs.length_stated:
         notes = (*notes, UNCOUNTED)
     return RunSeries(
@@ -332,12 +342,13 @@ def _from_output(run: Run) -> RunSeries | None:
         notes,
         averaged=averaged,
         spans=log.step_time in (*MEANS, "stamps"),
+        start=start,
         window=log.step_time == "window",
     )
 
 
-FIRST = "the first of {} step lines is left out as start-up"
-START = "the first {} of {} step lines are left out as start-up"
+FIRST = "the first of {} {} is left out as start-up"
+START = "the first {} of {} {} are left out as start-up"
 UNCOUNTED = (
     "steps are counted in each epoch, and no line states how many an epoch has: the numbers of steps after the first "
     "epoch are not exact"

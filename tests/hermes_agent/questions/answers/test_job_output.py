@@ -292,3 +292,25 @@ def test_why_a_rate_is_low_is_answered_by_the_diagnosis(tmp_path: Path) -> None:
     found = reply(pipeline, "why only 4 TFLOPs per GPU?")
     assert found.intent == "low_rate"
     assert pipeline.diagnosis.answer[0] in found.text
+
+
+def test_the_longest_step_of_lines_over_several_is_not_known(tmp_path: Path) -> None:
+    """Steps 10, 20, ..., 400 are printed with their mean over ten."""
+    found = reply(
+        job(tmp_path, tuple((step, 1000.0 + step % 3) for step in range(10, 401, 10))), "the longest single step"
+    )
+    assert found.text.startswith("How long single steps take is not known: each line gives the mean")
+    assert "of the lines the longest states" in found.text
+
+
+def test_the_longest_step_says_what_was_left_out_before_it(tmp_path: Path) -> None:
+    found = reply(job(tmp_path, COLD), "how long does a step take?").text
+    assert "the longest takes 1000 ms" in found
+    assert "The first 4 of 40 step lines are left out as start-up." in found
+
+
+def test_ranks_of_lines_without_one_are_not_rank_0(tmp_path: Path) -> None:
+    """Another line names a rank, and those of the steps none."""
+    marked = "[Rank 1] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: 2048.0\n"
+    found = reply(job(tmp_path, STEADY, marked), "which rank is the slowest?").text
+    assert found.startswith("The step times that were read name no rank")

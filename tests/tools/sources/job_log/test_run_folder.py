@@ -74,7 +74,7 @@ def test_lines_of_ten_steps_do_not_speak_of_single_steps(tmp_path: Path) -> None
     series = series_of(load_run([tmp_path]))
     assert series is not None
     assert series.averaged == "each line gives the mean over the steps since the one before it"
-    assert series.unseen(3) == f"single steps are not known: {series.averaged}"
+    assert series.unseen(3) == f"not every single step is known: {series.averaged}"
 
 
 def words_of(folder: Path, text: str) -> str:
@@ -126,3 +126,16 @@ def test_logs_are_found_where_launchers_put_them(tmp_path: Path) -> None:
         (tmp_path / place).write_text(STEPS)
     (found,) = take_inventory([tmp_path], Limits()).records
     assert sorted(file.relative_to(tmp_path).as_posix() for file in found.files) == sorted(places)
+
+
+def test_what_lies_between_epochs_of_unknown_length_is_said_to_be_left_out(tmp_path: Path) -> None:
+    lines = (
+        f"Epoch {epoch}, Step {step}, total used time {45.0 * epoch + 0.25 * step:.4f} (s), avg loss 0.5\n"
+        for epoch in range(4)
+        for step in (20, 40, 60, 80)
+    )
+    (tmp_path / "job.log").write_text("job begins\n" * 30 + "".join(lines))
+    series = series_of(load_run([tmp_path]))
+    assert series is not None
+    assert series.averaged.endswith("what lies across the end of an epoch is left out")
+    assert series.start == "the first 2 of 12 intervals between recorded steps are left out as start-up"
