@@ -148,3 +148,11 @@ def test_two_lines_that_are_no_series_are_stated(tmp_path: Path) -> None:
     assert log is not None
     said = single_line(profile, log)
     assert [fact.value for fact in said[0].facts] == pytest.approx([(101 * 693 - 20_000) / 100, 20_000.0])
+
+
+def test_a_single_line_states_its_wait_for_data_next_to_its_step(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text("epoch: 0, iter: 40, reader_cost: 5.2 s, batch_cost: 6.5 s\n")
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert profile.run.job_log is not None
+    step, waited = single_line(profile, profile.run.job_log)
+    assert [fact.value for fact in (*step.facts, *waited.facts)] == [6500.0, 5200.0]

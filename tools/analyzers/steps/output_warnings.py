@@ -165,6 +165,7 @@ ONE_OF: dict[StepTime, str] = {
 
 FIRST_OF_BAR = "The first step of a progress bar took {0} (line %d); how long later steps take is not known."
 OF_BAR = "The step up to line %d takes {0} by the clock of a progress bar." + UNSTEADY
+WAITS = "Of it the line states {0} as the wait for data."
 MOST_FEW = 10
 FEW_LINES = "The few step lines give {0} to {1} a step: too few to say which of it is usual."
 APART = (
@@ -204,7 +205,9 @@ def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
     if log.grammars == ("progress bar",) and int(log.steps["span"].iloc[0]) == 1:
         text = FIRST_OF_BAR if int(log.steps["step"].iloc[0]) == 1 else OF_BAR if log.step_time == "bar" else text
-    return [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
+    said = [say(text % int(log.steps["line"].iloc[0]), measure(profile, "logged_step_ms"))]
+    waited = measured(profile, "first_step_data_wait_ms")
+    return said if waited is None else [*said, say(WAITS, waited)]
 
 
 def out_of_memory(profile: Profile) -> list[Sentence]:

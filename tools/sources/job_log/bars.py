@@ -16,7 +16,7 @@ GAP = r"\s{0,9}"
 # A bar is searched from its mark, and its name is read before it: a name at the start of the pattern would be tried
 # at every character of a line, and lines are anybody's.
 TQDM = re.compile(
-    rf"\d{{1,3}}%\|[^|]{{0,300}}\|{GAP}{COUNT}{GAP}"
+    rf"\d{{1,3}}%(?:\|[^|]{{0,300}}\||(?=\s)){GAP}{COUNT}{GAP}"
     rf"\[(?:(?P<elapsed>\d[\d:a-z, ]{{0,30}}?)<[^,\]]{{0,30}},{GAP})?{GAP}"
     rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s)|\?)"
 )
@@ -31,11 +31,14 @@ DIGITS = re.compile(r"\d+")
 # Bars of other work than training steps.
 OTHER = re.compile(
     r"valid|eval|test|predict|sanity|map|filter|load|download|fetch|token|generat|sav|shard|collat|process|extract|build"
-    r"|compil|warm|cache|writ|read|pars",
+    r"|compil|warm|cache|writ|read|pars|(?<![a-z])(?:val|dev)(?![a-z])",
     re.I,
 )
 WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
-OF_STEPS = re.compile(r"step|train|iter|batch", re.I)  # a single update of another bar may be of anything
+OF_STEPS = re.compile(r"step|train|iter|batch|epoch \d", re.I)  # a single update of another bar may be of anything
+# Ultralytics draws its bar behind the epoch, the memory and the losses; validation has other columns.
+ULTRALYTICS = re.compile(r"(?:\A|\s)(\d{1,6}/\d{1,6})\s{1,20}\d[\d.]{0,9}G(?:\s{1,20}\d[\d.]{0,9}){3,12}:\s{0,9}\Z")
+ROW_CHARS = 200  # of such a row
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
@@ -77,8 +80,16 @@ def bar_point(text: str) -> BarPoint | None:
     return BarPoint(name, int(done), int(total), seconds, step_ms)
 
 
+def names_steps(point: BarPoint) -> bool:
+    """Whether the name of a bar shows that it counts training steps, and its rate how long one takes."""
+    train = OF_STEPS.search(point.name) is not None and OTHER.search(point.name) is None
+    return train and point.done > 0 and point.step_ms is not None and point.step_ms >= SHORTEST_MS
+
+
 def _name_before(text: str, start: int) -> str:
-    """The name in front of a bar: up to 60 characters of its part of the line."""
+    """The name in front of a bar: up to 60 characters of its part of the line; of a row of Ultralytics the epoch."""
+    if "G" in text[max(0, start - ROW_CHARS) : start] and (row := ULTRALYTICS.search(text[:start][-ROW_CHARS:])):
+        return f"Epoch {row[1]}"
     before = text[max(0, start - NAME_CHARS) : start]
     named = NAME.search(before[:-1] if before[-1:].isspace() else before)
     return named[0].strip() if named else ""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
-from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.bars import bar_point, names_steps
 from tools.sources.job_log.collective_reports import reports
 from tools.sources.job_log.grammars.epoch_times import epoch_time
-from tools.sources.job_log.grammars.generic_lines import FREE_LINES
+from tools.sources.job_log.grammars.generic_lines import DICTIONARY_LINES, FREE_LINES, GENERIC_LINES, JSON_LINES
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.library_lines import KERAS_EPOCHS, KERAS_LINES
 from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import LineReader, line_starts
@@ -29,12 +30,14 @@ from tools.sources.job_log.tables import TEST_HEAD, TIMER_HEAD, csv_table, flat_
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 LIGHTNING = re.compile(r"\s*(?:FIT )?Profiler Report\s*\Z")
-ENOUGH_STEPS = 2  # lines: one alone may be a sentence
+ENOUGH_STEPS = 2  # lines: one alone may be a sentence, but for the forms of known programs
 ENOUGH_STAMPS = 4  # lines that name a step each larger than the one before, and when they were written
 # Programs whose lines state no time of a step, and are like no other text.
 CERTAIN = ("DeepSpeed", "DeepSpeed rates", "torchtitan", "fairseq", "modded-nanogpt")
 # What HF Trainer logs, without a step: next to a progress bar it is a training.
 TRAINER_RECORD = re.compile(r"\A\s*\{['\"]loss['\"]: .{1,2000}['\"]epoch['\"]: ")
+# Forms of any program, and bars that a prediction draws as well: one line of them shows no training.
+NOT_ALONE = (GENERIC_LINES, FREE_LINES, JSON_LINES, DICTIONARY_LINES, KERAS_LINES, KERAS_EPOCHS)
 STATED = re.compile(r"\bstep[ _]time(?:_(?:ms|s))?=\d[\d.]*\s?(?:ms|s)\b")  # next to a step: no sentence says it so
 ENOUGH_NOTES = 3  # lines that name a step that is saved or evaluated in
 # Programs, documents and settings may quote lines of a log, and are none.
@@ -76,7 +79,7 @@ class _Seen:
     steps: int = 0  # with a figure
     stamped: int = 0  # with the time at which they were written, each of a later step
     free: int = 0  # of no program's form, each of a later step
-    named: bool = False  # one names its time the step's
+    named: bool = False  # one names its time the step's, or has the form of a program that trains
     _stamped_step: int = -1
     _free_step: int = -1
 
@@ -95,7 +98,8 @@ class _Seen:
             return
         self.steps += timed
         self.steps += found.grammar in CERTAIN
-        self.named |= found.wall_ms is not None and STATED.search(text) is not None
+        if found.wall_ms is not None:
+            self.named |= found.grammar not in NOT_ALONE or STATED.search(text) is not None
         if stamped and found.step > self._stamped_step:
             self.stamped, self._stamped_step = self.stamped + 1, found.step
 
@@ -125,9 +129,11 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         if csv_table(text) is not None or holds_row(text) or reports(text):
             return True
-        bar = ("it/s" in text or "s/it" in text) and bar_point(text) is not None
+        point = bar_point(text) if "it/s" in text or "s/it" in text else None
+        bar = point is not None
         found = None if bar else step_line(text)
         seen.steps += bar or TRAINER_RECORD.search(text) is not None
+        seen.named |= point is not None and names_steps(point)
         if found is not None:
             seen.take(found, text, stamped=line.time is not None or stamp_within(text) is not None)
         seen.steps += 0 if bar or found is not None else _epochs(text)

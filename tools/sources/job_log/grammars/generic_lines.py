@@ -19,6 +19,7 @@ from tools.sources.job_log.grammars.part_names import of_part
 from tools.sources.job_log.grammars.step_figures import StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
 
+GENERIC_LINES, JSON_LINES, DICTIONARY_LINES = "step lines", "JSON lines", "dictionary lines"
 LONGEST_RECORD = 2048  # characters
 BARE_WALL = ("wall_time", "walltime")  # of a step, where it is no moment
 SINCE_1970_S = 1e8  # a larger time is a moment: in seconds it would be a step of three years
@@ -175,14 +176,14 @@ def record_line(text: str) -> StepLine | None:
             values = msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError):
             return None
-        return of_mapping(values, "JSON lines") if isinstance(values, dict) else None
+        return of_mapping(values, JSON_LINES) if isinstance(values, dict) else None
     if body.count("{") > 1 or body.count("(") > 1 or body.count("[") > 1:
         return None
     try:
         values = ast.literal_eval(body)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return of_mapping(values, "dictionary lines") if isinstance(values, dict) else None
+    return of_mapping(values, DICTIONARY_LINES) if isinstance(values, dict) else None
 
 
 GAP = r"\s{0,9}"  # bounded: two unbounded ones side by side take time beyond the length of a line
@@ -232,7 +233,7 @@ def generic_line(text: str) -> StepLine | None:
         return None
     epoch = EPOCH.search(text)
     line = StepLine(
-        "step lines",
+        GENERIC_LINES,
         int(found[1]),
         of="unstated",
         epoch=int(epoch[1]) if epoch else None,

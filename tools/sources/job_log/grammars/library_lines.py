@@ -199,6 +199,7 @@ def mxnet(text: str) -> StepLine | None:
     return StepLine("MXNet", int(found[2]), of="mean", epoch=int(found[1]), samples_per_s=number(found[3]))
 
 
+KERAS_LINES, KERAS_EPOCHS = "Keras", "Keras epochs"
 KERAS = re.compile(
     rf"(?:\A|\s)(\d{{1,9}})/(\d{{1,9}}) (?:\[[=>.]{{1,60}}\]|[━╸╺ ]{{1,60}}|-)[ -]{{1,6}}(?:ETA: )?(\S{{1,16}})"
     rf"(?: - \S{{1,16}}/epoch)?(?: -)? ({NUMBER})(s|ms|us)/(?:step|sample)"
@@ -214,7 +215,7 @@ def keras(text: str) -> StepLine | None:
     gives more digits is used."""
     if found := KERAS_EPOCH.search(text):
         ms, _ = _of_bar(found[3], found[4], found[2], int(found[1]))
-        return StepLine("Keras epochs", UNNUMBERED, ms, of="epoch", steps=int(found[1]))
+        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=int(found[1]))
     found = KERAS.search(text)
     if found is None:
         return generic_line(text)
@@ -223,8 +224,8 @@ def keras(text: str) -> StepLine | None:
         return None
     ms, rounding_ms = _of_bar(found[4], found[5], found[3], whole if done == whole else whole - done)
     if done == whole:
-        return StepLine("Keras epochs", UNNUMBERED, ms, of="epoch", steps=whole)
-    return StepLine("Keras", done, ms, of="mean", average="epoch", rounding_ms=rounding_ms)
+        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=whole)
+    return StepLine(KERAS_LINES, done, ms, of="mean", average="epoch", rounding_ms=rounding_ms)
 
 
 def _of_bar(value: str, unit: str, clock: str, steps: int) -> tuple[float | None, float]:

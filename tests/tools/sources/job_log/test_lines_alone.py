@@ -1,0 +1,75 @@
+"""One line or one progress bar alone, as people paste them: what is output of a job, and what it states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import read
+from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.recognise import holds_records
+
+LIGHTNING = "Epoch 0:   2%|2         | 150/7500 [1:15:00<61:15:00, 30.00s/it, loss=3.1, v_num=4]\n"
+WITHOUT_GLYPHS = "Epoch 3:  25% 500/2000 [10:25<31:15,  1.25s/it]\n"
+ULTRALYTICS = (
+    "       2/9       3.1G     0.5012      1.701      1.102         21        640: 100%|##########| "
+    "4000/4000 [50:00<00:00,  1.33it/s]\n"
+)
+PADDLE = (
+    "[01/02 10:20:30] ppdet.engine INFO: Epoch: [3] [0/40] learning_rate: 0.0007 loss: 1.52 eta: 0:10:00 "
+    "batch_cost: 6.5000 data_cost: 5.2000 ips: 2.4 images/s\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "wall_ms"),
+    [
+        (LIGHTNING, 75 * 60e3 / 150),  # elapsed over the steps done, in agreement with the rate
+        (WITHOUT_GLYPHS, 625e3 / 500),
+        (ULTRALYTICS, 3000e3 / 4000),
+        (PADDLE, 6500.0),
+    ],
+    ids=["Lightning", "without glyphs", "Ultralytics", "PaddleDetection"],
+)
+def test_one_line_of_a_known_program_is_a_job_s_output_and_states_its_step(
+    tmp_path: Path, line: str, wall_ms: float
+) -> None:
+    assert holds_records((line.encode(),))
+    assert read(tmp_path, line).steps["wall_ms"].tolist() == pytest.approx([wall_ms])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "at step 5 this took 3 s per step on my machine\n",
+        '{"step": 22, "loss": 0.08, "step_time": 2.98}\n',
+        "100%|##########| 100/100 [05:00<00:00,  3.00s/it]\n",
+        "Epoch 3 [Val]: 100%|##########| 100/100 [05:00<00:00,  3.00s/it]\n",
+        "Evaluating epoch 3: 100%|##########| 100/100 [05:00<00:00,  3.00s/it]\n",
+        "Epoch 3:   0%|          | 0/100 [00:00<?, ?it/s]\n",
+        "1/1 [==============================] - 0s 23ms/step\n",
+    ],
+)
+def test_one_line_that_may_be_of_anything_is_no_job_s_output(line: str) -> None:
+    assert not holds_records((line.encode(),))
+
+
+def test_the_row_of_a_validation_of_ultralytics_is_no_epoch() -> None:
+    row = "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): "
+    found = bar_point(row + "100%|##########| 500/500 [01:40<00:00,  5.00it/s]")
+    assert found is not None
+    assert not found.name.startswith("Epoch")
+
+
+def test_bars_of_validation_are_left_out_next_to_those_of_training(tmp_path: Path) -> None:
+    """Two epochs of 100 steps in 300 s and 400 s, and validation batches that take longer."""
+    train = "".join(
+        f"Epoch {at} [Train]: 100%|##| 100/100 [{clock}<00:00,  {rate}s/it]\n"
+        for at, clock, rate in ((0, "05:00", "3.00"), (1, "06:40", "4.00"))
+    )
+    val = "".join(
+        f"Epoch {at} [Val]: 100%|##| 10/10 [{clock}<00:00, {rate}s/it]\n"
+        for at, clock, rate in ((0, "20:00", "120.00"), (1, "25:00", "150.00"))
+    )
+    assert read(tmp_path, train + val).steps["wall_ms"].tolist() == pytest.approx([3000.0, 4000.0])
