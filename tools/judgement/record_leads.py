@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from tools.analyzers.support.figures import measured
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.drift_lead import drift_lead
@@ -44,6 +45,8 @@ SAID: Mapping[str, str] = MappingProxyType(
         " does not differ so much by what it computes, and what steps wait for is not recorded.",
         "uneven_lines_waited": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
         " longest, while the median line gives {2}.",
+        "uneven_lines_by_wait": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
+        " longest, {4} of it waiting for data, while the median line gives {2}.",
         "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
         " recorded.",
     }
@@ -100,6 +103,7 @@ def _instead(of_thread: Lead, first: Lead, hypothesis: bool) -> bool:
 
 
 MOST_WITHOUT_STEPS = 3
+MOSTLY_WAIT = 0.5  # of what the longest line takes more than the median one
 LOADER_WARNINGS = ("few_loader_workers", "many_loader_workers")
 WARNED_LIKELIHOOD = 0.4  # a judgement: the warning names what may be slow, nothing shows that it is
 
@@ -157,14 +161,9 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     long = series.mean_ms > 1e3 * profile.thresholds["many_operators_step_s"]
     kind = PARTS.get(part) or ("unseen_uneven" if _uneven(profile) else "unseen_long" if long else "unseen")
     place = Place(PARTS.get(part, "step"), ranks, EVERY_STEP)
-    return Lead(
-        place,
-        size.value,
-        share_pct,
-        claim,
-        _candidates(profile, kind, "data_wait" in known or bool(_stated_wait(profile, step))),
-        judged.needs,
-    )
+    timed = "data_wait" in known or bool(_stated_wait(profile, step))
+    timed &= not (kind == "unseen_uneven" and _wait_of_longest(profile, step))
+    return Lead(place, size.value, share_pct, claim, _candidates(profile, kind, timed), judged.needs)
 
 
 def _uneven(profile: Profile) -> bool:
@@ -198,8 +197,9 @@ def _of_length(profile: Profile, step: Fact) -> Sentence:
     series = profile.series
     if series is not None and _few_or_means(profile):
         spread = (measure(profile, "series_step_ms", statistic=each) for each in ("max", "median"))
-        said = SAID["uneven_lines_waited" if waited else "uneven_lines"]
-        return Sentence(said % longest_steps(series), (step, *spread, *waited))
+        by_wait = _wait_of_longest(profile, step)
+        said = SAID["uneven_lines_by_wait" if by_wait else "uneven_lines_waited" if waited else "uneven_lines"]
+        return Sentence(said % longest_steps(series), (step, *spread, *waited, *by_wait))
     spread = (measure(profile, "series_step_ms", statistic=each) for each in ("median", "p95"))
     return Sentence(SAID["uneven_waited" if waited else "uneven"], (step, *spread, *waited))
 
@@ -210,6 +210,15 @@ def _stated_wait(profile: Profile, step: Fact) -> tuple[Fact, ...]:
         return (measure(profile, "logged_data_wait_pct", rank=step.ranks[0]),) if len(step.ranks) == 1 else ()
     except UsageError:
         return ()
+
+
+def _wait_of_longest(profile: Profile, step: Fact) -> tuple[Fact, ...]:
+    """What the longest line waits for data, where that is most of what it takes more than the median line; else ()."""
+    if not _stated_wait(profile, step):
+        return ()
+    most, median = (measure(profile, "series_step_ms", statistic=each) for each in ("max", "median"))
+    wait = measured(profile, "logged_longest_wait_ms", rank=step.ranks[0])
+    return () if wait is None or wait.value < MOSTLY_WAIT * (most.value - median.value) else (wait,)
 
 
 def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:

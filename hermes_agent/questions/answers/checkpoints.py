@@ -27,7 +27,9 @@ def saved_states(discussion: Discussion, question: Question) -> str:
         return blocks(["Steps that save a state, as the trace shows them:", bullets(rows)])
     subject = subject_of("checkpoints")
     found = any(each.cause == "checkpoint_stall" for each in discussion.diagnosis.causes)
-    return blocks(["" if found else wording("no_saves"), about(discussion, subject) if subject else ""])
+    noted = discussion.measured("noted_saves")
+    said = wording("no_saves") if noted is None else discussion.say(wording("noted_saves"), noted)
+    return blocks(["" if found else said, about(discussion, subject) if subject else ""])
 
 
 def other_interval(discussion: Discussion, question: Question) -> str:

@@ -17,6 +17,7 @@ STATED = {
     "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
 }
 PER_HOUR = re.compile(r"\b(per|an?|each|every|pro|in) (1 )?(hour|h)\b|\bhourly\b")
+EPOCHS = "step_time.epochs"
 EPOCH = re.compile(r"\bepochs?\b|\b(left|remain\w*|until|till|will|eta)\b")
 MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
 
@@ -45,8 +46,12 @@ def whole_run(discussion: Discussion, question: Question) -> str:
     if stated is not None and not MONEY.search(question.words):
         said = discussion.say("By the job's output the whole training took {0}, its start and saves included.", stated)
         return blocks([said, _steps_per_s(discussion, None)])
-    missing = wording("no_price") if MONEY.search(question.words) else wording("no_epoch")
-    return blocks([missing, _steps_per_s(discussion, None)])
+    if MONEY.search(question.words):
+        return blocks([wording("no_price"), _steps_per_s(discussion, None)])
+    epochs = next((each.text for each in discussion.diagnosis.checks if each.analyzer == EPOCHS), [])
+    printed = discussion.measured("printed_steps_s")
+    together = "" if printed is None else discussion.say(wording("printed_steps"), printed)
+    return blocks([paragraph(epochs) or wording("no_epoch"), together, _steps_per_s(discussion, None)])
 
 
 def _steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False) -> str:

@@ -19,6 +19,7 @@ from tools.judgement.without_steps import (
     STEP_LINES,
     why_without_steps,
 )
+from tools.metrics.registry import measure
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -156,3 +157,20 @@ def test_a_single_line_states_its_wait_for_data_next_to_its_step(tmp_path: Path)
     assert profile.run.job_log is not None
     step, waited = single_line(profile, profile.run.job_log)
     assert [fact.value for fact in (*step.facts, *waited.facts)] == [6500.0, 5200.0]
+
+
+def test_the_longest_line_says_how_much_of_it_waits_for_data(tmp_path: Path) -> None:
+    """Each epoch's first batch of 20 takes 5 s, 4 s of it the wait for workers that start again."""
+    lines, walls, waits = [], list[float](), list[float]()
+    for epoch in range(6):
+        walls, waits = [], []
+        for at in range(20):
+            walls.append(5.0 if at == 0 else 0.9 + 0.01 * (at % 3))
+            waits.append(4.0 if at == 0 else 0.0)
+            lines.append(
+                f"Epoch: [{epoch}][{at:4d}/20]\tTime {walls[-1]:6.3f} ({sum(walls) / len(walls):6.3f})\tData "
+                f"{waits[-1]:6.3f} ({sum(waits) / len(waits):6.3f})\tLoss 6.9{at % 7} (6.93)\n"
+            )
+    (tmp_path / "job.log").write_text("".join(lines))
+    profile = Profile(load_run([tmp_path / "job.log"]))
+    assert measure(profile, "logged_longest_wait_ms", rank=0).value == pytest.approx(4000.0)

@@ -13,7 +13,7 @@ from tools.errors import UsageError
 from tools.metrics.communication.pipeline import at_least_one, expected_bubble
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.run.model import JOB_LOG_FORMAT
-from tools.run.recorded.job_log import JobLog, LogWarning
+from tools.run.recorded.job_log import SINGLE, JobLog, LogWarning
 from tools.views.profile import Profile
 
 ROW_ROUNDING = 0.005  # GB/s: half of the last digit that nccl-tests prints for a row
@@ -479,6 +479,19 @@ def logged_tokens_per_s(profile: Profile) -> Measurement:
 def stated_runtime_s(profile: Profile) -> Measurement:
     """``train_runtime`` of HF Trainer."""
     return _of_statement(job_log(profile), "train_runtime")
+
+
+@metric("s", "time of all printed steps together", "How long do the printed steps take together?")
+def printed_steps_s(profile: Profile) -> Measurement:
+    """The sum over the step lines of one rank, each for the steps that it stands for; UsageError where lines stand for
+    one step of several."""
+    log = job_log(profile)
+    own = log.steps[log.steps["rank"] == log.steps["rank"].min()]
+    own = own[own["wall_ms"].notna()]
+    if own.empty or (log.step_time in SINGLE and log.span > 1):
+        raise UsageError("the job's output does not state how long all of its steps take")
+    value = float((own["wall_ms"] * own["span"]).sum()) / 1e3
+    return of_lines(log, value, own, "times of step lines", tuple(map(int, own["step"])))
 
 
 @metric("ms", "mean step of the whole training as Trainer states it", "How long is a step over the whole training?")

@@ -106,6 +106,14 @@ def resampled_shares(rows: pd.DataFrame) -> tuple[float, float]:
     )
 
 
+@metric("ms", "wait for data in the longest line", "How long does the longest step wait for data by its own line?")
+def logged_longest_wait_ms(profile: Profile, rank: int) -> Measurement:
+    """The wait that the line with the longest step states."""
+    rows = waiting_rows(profile, rank)
+    longest = rows.loc[[rows["wall_ms"].idxmax()]]
+    return _of(profile, float(longest["data_wait_ms"].iloc[0]), longest)
+
+
 @metric("ms", "{what} of the step with the longest rest", "How long is the step that is long without waiting for data?")
 def logged_long_rest_ms(profile: Profile, rank: int, what: str) -> Measurement:
     """``wall`` or ``data_wait`` of the line with the most time that is no wait for data, where that is over three times

@@ -98,6 +98,16 @@ def _noted(profile: Profile, rank: int, kind: Kind) -> Measurement:
     return replace(found, ranks=(rank,))
 
 
+@metric("lines", "lines on saves in the job's output", "How often does the output say that a state is saved?")
+def noted_saves(profile: Profile) -> Measurement:
+    """Lines that name a save; a program may print several of one."""
+    log = job_log(profile)
+    if not log.saves:
+        raise UsageError("no line of the job's output says that a state is saved")
+    rows = pd.DataFrame([{"line": each.line, "file": each.file, "words": each.value} for each in log.saves])
+    return of_lines(log, float(len(rows)), rows, "lines on saves")
+
+
 @metric("steps", "long steps next to a save", "How many long steps stand next to a save in the output?")
 def logged_save_steps(profile: Profile, rank: int) -> Measurement:
     """Long steps of the rhythm of which the output says that a checkpoint is saved."""

@@ -63,6 +63,7 @@ WORDS = (
         b"equeu",
         b"world_size",
         b"WORLD_SIZE",
+        b"World size: ",
         b"MEMBER: ",
         b"distributed processes",
         b"Num processes: ",
@@ -116,7 +117,7 @@ WORDS = (
         b"have launched up to",
         b"-- GPU ",
     ),
-    *(b"poch time", b"poch Time", b"Time Taken: "),
+    *(b"poch time", b"poch Time", b"Time Taken: ", b" time: ", b"poch duration", b"finished in"),
     *(b"collective: ", b"issing ranks", b"oining collective", b"ollective sequence number", b"ranks: "),
 )
 

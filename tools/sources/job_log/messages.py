@@ -41,14 +41,14 @@ WORLD = re.compile(
 )
 WORLD_NAMES = ("world_size", "data_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size")
 # "dist_world_size=16" (DeepSpeed), "world_size: 8", "WORLD_SIZE=8"; "GLOBAL_RANK: 3, MEMBER: 4/8" and "Starting with 8
-# processes" (Lightning), "Num processes: 8" (Accelerate).
+# processes" (Lightning), "Num processes: 8" (Accelerate), "World size: 6" (Detectron2).
 WORLD_SIZE = re.compile(
     r"(?<![A-Za-z_])(?:dist_)?(?:world_size|WORLD_SIZE)['\"]?\s{0,9}[:=(]?\s{0,9}['\"]?(\d{1,7})(?![\d.])"
     r"|GLOBAL_RANK: \d{1,7}, MEMBER: \d{1,7}/(\d{1,7})\b|distributed processes registered\. Starting with (\d{1,7}) "
-    r"|\bNum processes: (\d{1,7})\b"
+    r"|\bNum processes: (\d{1,7})\b|\bWorld size: (\d{1,7})\b"
 )
 COMMENTS = ("#", "//")  # of program text that a job prints
-OF_WORLD = ("world_size", "WORLD_SIZE", "MEMBER", "processes")
+OF_WORLD = ("world_size", "WORLD_SIZE", "World size", "MEMBER", "processes")
 ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\] ?){0,6} {0,9}([a-z_]\w{1,60}) \.{3,99} {0,9}(\S.{0,80})\Z")
 ARGUMENTS = {
     *WORLD_NAMES,

@@ -33,7 +33,7 @@ NOT_OF_DEVICE = re.compile(
     re.I,
 )
 LOOKED_BEFORE = 60  # characters
-MARKS = ("eak", "EAK", "ax", "AX", "mem")
+MARKS = ("eak", "EAK", "ax", "AX", "mem", "cuda_gb_")
 COMMENTS = ("#", "//")  # of program text that a job prints
 MEMORY = re.compile(r"memory|mem\b|vram", re.I)
 ON_DEVICE = re.compile(r"gpu|cuda|vram|device", re.I)

@@ -2,7 +2,8 @@
 
 Sources: Megatron-LM's ``report_memory`` and DeepSpeed's ``see_memory_usage`` divide ``max_memory_allocated()`` and
 ``max_memory_reserved()`` by 2^20 and 2^30; MMCV, MMEngine, Detectron2, YOLOX, Swin Transformer and torchvision's
-``MetricLogger`` divide ``max_memory_allocated()`` by 2^20; torchtitan prints the peak of reserved memory in GiB.
+``MetricLogger`` divide ``max_memory_allocated()`` by 2^20, fairseq by 2^30; torchtitan prints the peak of reserved
+memory in GiB.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ FORMS = tuple(
         ("max_mem: ", r"\bmax_mem: (?P<allocated>\d{1,9})M\b", "M"),
         ("max mem: ", rf"\btime: {AMOUNT}\b.{{0,80}}\bmax mem: (?P<allocated>\d{{1,9}})(?![\d.])", "M"),
         ("mem ", rf"\btime {AMOUNT} \(.{{0,200}}\bmem (?P<allocated>\d{{1,9}})MB\b", "M"),
+        ("cuda_gb_", rf"\bcuda_gb_allocated=(?P<allocated>{AMOUNT}), cuda_gb_reserved=(?P<reserved>{AMOUNT})", "G"),
         ("mem: ", r", (?:gpu )?mem: (?P<allocated>\d{1,9})Mb, (?:mem: [\d.]{1,9}Gb, )?iter_time: ", "M"),
     )
 )

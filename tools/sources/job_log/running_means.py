@@ -35,9 +35,9 @@ def apart(
     known = average == "epoch" or _by_stamps(start, stamps)
     if not known:
         gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
-        if average == "start":
+        if average in ("start", "job"):
             return start, "running"
-        return start, "window" if average == "job" or gap >= LEAST_WINDOW else "running"
+        return start, "window" if gap >= LEAST_WINDOW else "running"
     taken = taken_apart(start, rounding_ms)
     if average == "job":  # its data times are of the last steps alone
         taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
@@ -45,7 +45,10 @@ def apart(
 
 
 def taken_apart(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
-    """Rows far enough apart that rounding does not matter, with the mean time and data wait of the steps between."""
+    """Rows far enough apart that rounding does not matter, with the mean time and data wait of the steps between.
+
+    A wait may be below zero by what its digits leave open: cut at zero, such rows would make the mean too long.
+    """
     count, walls = start["counted"].to_numpy(), start["wall_ms"].to_numpy()
     usual = float(np.median(np.diff(count))) if len(count) > 1 else 1.0
     rows, last = [], -1
@@ -63,7 +66,7 @@ def taken_apart(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
             continue
         span = count[row] - before
         rows.append(row)
-        values.append((span, passed / span, max((count[row] * waits[row] - waited) / span, 0.0)))
+        values.append((span, passed / span, (count[row] * waits[row] - waited) / span))
         last = row
     taken = start.iloc[rows]
     if not rows:

@@ -264,9 +264,9 @@ def stated_by(run: Run) -> str:
 
 
 IN_WORDS: dict[StepTime, str] = {
-    "step": "only one step of several is printed",
+    "step": "only one step of several is printed, and the mean of all may be another",
     "unstated": "a line stands for several steps, and does not state whether its time is their mean or that of one",
-    "sum": "only one step of several is printed, as timers of its parts",
+    "sum": "only one step of several is printed, as timers of its parts, and the mean of all may be another",
     "mean": "each line gives the mean over the steps since the one before it",
     "window": "each line gives a mean over some of the last steps, and does not state over how many",
     "epoch": "each line gives the mean over the steps of its epoch",

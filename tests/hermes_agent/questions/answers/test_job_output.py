@@ -314,3 +314,20 @@ def test_ranks_of_lines_without_one_are_not_rank_0(tmp_path: Path) -> None:
     marked = "[Rank 1] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: 2048.0\n"
     found = reply(job(tmp_path, STEADY, marked), "which rank is the slowest?").text
     assert found.startswith("The step times that were read name no rank")
+
+
+def test_how_long_an_epoch_takes_is_what_the_lines_of_epochs_state(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    found = reply(
+        job(tmp_path / "a", STEADY, "Epoch 1 time: 50 s\nEpoch 2 time: 40 s\n"), "how long does an epoch take?"
+    ).text
+    assert "50.0 s" in found
+    assert "is not known" not in found
+    text = reply(job(tmp_path, STEADY), "how long does an epoch take?").text
+    assert text.startswith("How long an epoch or the training takes is not known")
+
+
+def test_the_printed_steps_are_added_up(tmp_path: Path) -> None:
+    """Twenty steps of 1,000 ms and as many of 1,001 ms."""
+    found = values(job(tmp_path, STEADY), "how long did the training take?")
+    assert found["printed_steps_s"] == pytest.approx(40.02)

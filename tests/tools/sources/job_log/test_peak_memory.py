@@ -61,6 +61,10 @@ def peaks(*lines: str) -> dict[str, float]:
             "Train: [0/300][10/99] time 0.4 (0.5) loss 6.9 (6.9) grad_norm 1.2 (1.3) mem 8345MB",
             {"allocated": 8345},
         ),
+        (
+            "train_inner: ups=0.2, cuda_gb_allocated=12.5, cuda_gb_reserved=14, wall=9",
+            {"allocated": 12800, "reserved": 14336},
+        ),
         ("iter: 10/99, gpu mem: 5432Mb, mem: 20.1Gb, iter_time: 0.3s", {"allocated": 5432}),
     ],
 )

@@ -28,6 +28,7 @@ def run_of(folder: Path, text: str) -> Run:
         "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/16",
         "All distributed processes registered. Starting with 16 processes",
         "Num processes: 16",
+        "[11/17 15:16:13] detectron2 INFO: Rank of current process: 0. World size: 16",
         "env: WORLD_SIZE=16 RANK=0",
         '{"world_size": 16, "backend": "nccl"}',
         "using world size: 16, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 2",

@@ -15,6 +15,8 @@ NAMED = re.compile(
 )
 # CycleGAN and pix2pix, which print it with saves at the end of the epoch in it.
 TAKEN = re.compile(rf"\b[Ee]poch (\d{{1,9}})(?: ?/ ?\d{{1,9}})?\s{{1,9}}Time Taken: ({NUMBER}) ({UNIT})\b")
+# PaddleVideo: the sum over all batches of the epoch.
+SUMMED = re.compile(rf"\bEND epoch:(\d{{1,9}})\s{{1,9}}train\b.{{0,999}}?\bbatch_cost_sum: ({NUMBER}) (sec)\b")
 NOT_OF_TRAINING = re.compile(
     r"\b(?:avg|average|mean|total|eta|estimated|remaining|valid\w*|val|eval\w*|test\w*)\b", re.I
 )
@@ -40,12 +42,16 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     """The time of an epoch with its number, and what it is of: ``Epoch time: 5.06 sec``, ``epoch 3 took 12 s``; ``End
     of epoch 118 / 500 \\t Time Taken: 5.06 sec`` (CycleGAN, train.py); ``Part 7, Epoch Time(s): 20.86,
     sample+data_copy: 3.07, forward: 3.58, ..`` (DistDGL, graphsage: of a rank, its parts summed over the epoch);
+    ``END epoch:3 train .. batch_cost_sum: 175.1 sec`` (PaddleVideo);
     ``500/500 [=====] - 24s - loss: 0.1``, ``20/500 [>....] - ETA: 90s - loss: 0.1`` (Keras: generic_utils.Progbar: the
     time that is left is that so far per item, times the items left)."""
     if not any(mark in text for mark in MARKS):
         return None
     if shown := list(KERAS.finditer(text)):
         return _of_keras(shown[-1], line, file)
+    if summed := SUMMED.search(text):
+        wall_ms = in_ms(summed[2], summed[3])
+        return None if wall_ms is None else EpochTime(wall_ms, line, file, epoch=int(summed[1]))
     named = TAKEN.search(text) or NAMED.search(text)
     if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1) or WITHIN.search(text, 0, named.start()):
         return None

@@ -26,7 +26,8 @@ def parts(text: str) -> StepLine | None:
     MMEngine ``Epoch(train)  [1][  50/1051] ... time: 8.9  data_time: 7.4`` and YOLOX ``iter: 270/983 ... iter_time:
     0.589s, data_time: 0.002s``: seconds, means over the last iterations. Those of MMEngine are of up to a number of
     iterations that it does not print, and so overlap where lines are closer to each other than that; ``time`` of
-    Detectron2 is of all iterations since the start, its ``data_time`` of the last ones."""
+    Detectron2 is of all iterations since the start, but of the last ones where ``last_time`` stands next to it, as its
+    ``data_time`` always is."""
     time, epoch, step = TIME.search(text), EPOCH_AND_STEP.search(text), ITERATION.search(text)
     place = epoch or step
     if time is None or place is None or EVALUATES.search(text):
@@ -35,6 +36,7 @@ def parts(text: str) -> StepLine | None:
     data = DATA_TIME.search(text)
     library = "YOLOX" if "iter_time" in text else "MMEngine" if "(train)" in text else "MMCV"
     library = "Detectron2" if library == "MMCV" and step and step[1] else library
+    average = "window" if "last_time: " in text else AVERAGES.get(library, "")
     return StepLine(
         library,
         int(place[counted]),
@@ -43,7 +45,7 @@ def parts(text: str) -> StepLine | None:
         epoch=int(epoch[1]) if epoch else _epoch(text),
         of_epoch=steps_behind(place, counted),
         data_wait_ms=_seconds(data[1]) if data else None,
-        average=AVERAGES.get(library, ""),
+        average=average,
         rounding_ms=DIGITS_MS,
     )
 

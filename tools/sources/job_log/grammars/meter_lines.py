@@ -13,7 +13,7 @@ from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number
 
 PLACE = re.compile(
     r"\b(?:Epoch|EPOCH|Train|TRAIN)(?:ing)?(?: Epoch)?:? ?\[? ?(\d{1,9})(?:/\d{1,9})?\]?:?,?\s{0,3}"
-    r"\[ ?\s{0,9}(\d{1,15}) ?/ ?\d{1,15}"
+    r"\[ ?\s{0,9}(\d{1,15})(?: ?/ ?\d{1,15}|\](?=\s{1,9}Time ))"
 )
 METER = re.compile(
     rf"(?<![A-Za-z])([A-Za-z][A-Za-z_@\d]{{0,30}})\s?[:=]?\s{{0,9}}({NUMBER})s?,?\s{{0,9}}"
@@ -26,9 +26,9 @@ MILLISECOND = 1e-3  # of a second: half of the last of three digits is half of i
 
 def imagenet(text: str) -> StepLine | None:
     """PyTorch's ImageNet example: ``Epoch: [0][  10/5005]  Time  0.512 (  1.20)  Data  0.01 ( 0.30)``, and what was
-    made of it: ``Train: [0/300][10/1251]  eta .. time 0.41 (0.62)`` of Swin, ``Train: 0 [  50/1251 (  4%)] ..
-    Time: 0.5s, 250.1/s  (0.6s, 210.0/s)  Data: 0.01 (0.05)`` of timm. Seconds; of the last batch, and in parentheses a
-    mean of all batches of the epoch so far, or of the printed ones alone."""
+    made of it: ``Train: [0/300][10/1251]  eta .. time 0.41 (0.62)`` of Swin, ``Epoch: [0][50]  Time ..`` of SwAV,
+    ``Train: 0 [  50/1251 (  4%)] .. Time: 0.5s, 250.1/s  (0.6s, 210.0/s)  Data: 0.01 (0.05)`` of timm. Seconds; of the
+    last batch, and in parentheses a mean of all batches of the epoch so far, or of the printed ones alone."""
     place = PLACE.search(text)
     if place is None:
         return generic_line(text)

@@ -22,6 +22,8 @@ from tools.sources.job_log.recognise import is_job_log
         ("Part 3, Epoch Time(s): 8.5, sample+data_copy: 2.5, forward: 2.0", 8500.0, None),
         ("30/30 [==============================] - 45s - loss: 1.5 - acc: 0.5", 45_000.0, None),
         (" 10/30 [=========>....................] - ETA: 1:40 - loss: 1.5", 150_000.0, None),
+        ("END epoch:3   train loss_avg: 2.5 avg_batch_cost: 2.8 sec, batch_cost_sum: 175.25 sec,", 175_250.0, 3),
+        ("END epoch:3   val loss_avg: 2.5 avg_batch_cost: 2.8 sec, batch_cost_sum: 42.5 sec,", None, None),
         ("Average epoch time: 5.0 s", None, None),
         ("validation epoch time: 5.0 s", None, None),
         ("Epoch:[1/2](100/900) loss:3.1 lr:0.0004 epoch_Time:12.0min:", None, None),

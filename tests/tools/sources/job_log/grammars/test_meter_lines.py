@@ -44,6 +44,26 @@ def test_means_of_all_batches_give_the_steps_between_two_lines(tmp_path: Path) -
     assert whole == pytest.approx(1e3 * float(np.mean(EACH_S)), rel=0.01)
 
 
+def test_places_without_the_length_of_the_epoch_are_read_alike(tmp_path: Path) -> None:
+    """SwAV prints ``Epoch: [0][50]``."""
+    log = read(tmp_path, epoch(10).replace("/9000]", "]"))
+    assert log.step_time == "unwound"
+    assert log.steps["span"].tolist() == [1, *[10] * 6]
+
+
+def test_waits_taken_apart_keep_their_sum_whatever_the_digits_leave_open(tmp_path: Path) -> None:
+    """The first batch of 61 waits 1 s, the others never: 16.4 ms on average. Means of three digits give waits next to
+    zero on either side."""
+    lines = "".join(
+        f"Epoch: [0][{at:4d}/9000]\tTime {EACH_S[at]:6.3f} ({np.mean(EACH_S[: at + 1]):6.3f})"
+        f"\tData {0.0 if at else 1.0:6.3f} ({1 / (at + 1):6.3f})\tLoss 6.9{at % 7} (6.93)\n"
+        for at in range(0, 61, 10)
+    )
+    steps = read(tmp_path, lines).steps
+    assert (steps["data_wait_ms"] < 0).any()
+    assert float(np.average(steps["data_wait_ms"], weights=steps["span"])) == pytest.approx(1000.0 / 61, abs=0.5)
+
+
 def test_two_lines_are_enough_for_the_steps_between_them(tmp_path: Path) -> None:
     log = read(tmp_path, epoch(60))
     assert log.steps["wall_ms"].tolist() == pytest.approx([4000.0, 350.0], rel=0.02)
