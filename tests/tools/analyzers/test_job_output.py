@@ -11,7 +11,7 @@ from tests.tools.sources.job_log.test_communication import NCCL, TEST, WATCHDOG
 from tests.tools.sources.job_log.test_tables import AVERAGES, LIGHTNING, SUMMARY
 from tests.tools.sources.kineto_text import span, write_trace
 from tools.analyzers.registry import check_of
-from tools.findings import Check
+from tools.findings import Check, Sentence
 from tools.judgement.ranking import ranking
 from tools.judgement.what_if import answered
 from tools.metrics.registry import measure
@@ -338,6 +338,10 @@ def test_allocator_flushes_per_step_are_found_and_seldom_ones_are_not(tmp_path: 
         ),
         ("W0101 torch/_dynamo/convert_frame.py:12] WON'T CONVERT forward /a/model.py line 3", "run uncompiled"),
         ("[rank1]:[E1 x.cpp:1] [PG ID 0 Rank 1] ProcessGroupNCCL's watchdog got stuck for 600 seconds", "no progress"),
+        ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Killed. ", "SIGKILL"),
+        ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. Details are lost", "/dev/shm"),
+        ("ERROR: This might be caused by insufficient shared memory (shm).", "/dev/shm"),
+        ("[Compiling module jit_step] Very slow compile? If you want to file a bug, run with", "XLA"),
         ("WARNING:tensorflow:Callback method `on_x` is slow compared to the batch time (batch time: 0.1s vs", "Keras"),
     ],
 )
@@ -346,6 +350,44 @@ def test_further_warnings_are_repeated_with_what_they_mean(tmp_path: Path, line:
     assert check.status == "found"
     (warned,) = [each for each in check.support if said in each.template]
     assert warned.facts[0].value == 2.0
+
+
+COMPILED = (
+    "The operation took {}s\n\n****\n[Compiling module jit_step] Very slow compile? If you want to file a bug\n****\n"
+)
+TITLE = (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=49, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for "
+    "1805607 milliseconds before timing out.\n"
+)
+MASKED = "[2026-03-13 22:26:02] host-1.example.com:XXXXXX [5] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed\n"
+
+
+def test_the_times_that_xla_states_of_slow_compilations_are_summed(tmp_path: Path) -> None:
+    """2 min 32.5 s and 1 h 0 min 7.5 s are 3760 s; a time of another operation further up is none of them."""
+    text = "The operation took 9.0s\n" + "other\n" * 9 + "[Compiling module a] Very slow compile? If\n"
+    check = answer(
+        profile_of(tmp_path, text + COMPILED.format("2m32.5") + COMPILED.format("1h0m7.5")), "step_time.output"
+    )
+    assert [fact.value for said in check.support for fact in said.facts] == [3, pytest.approx(3760.0)]
+
+
+def test_a_watchdog_s_message_without_a_rank_is_said_where_no_line_names_one(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, TITLE), "step_time.output")
+    assert [fact.value for said in check.support for fact in said.facts] == [1, pytest.approx(1805.607)]
+    several = answer(profile_of(tmp_path, TITLE * 2), "step_time.output")
+    assert [fact.value for said in several.support for fact in said.facts] == [2]
+    named = profile_of(tmp_path, WATCHDOG + "\n" + TITLE)
+    assert all("without naming" not in said.template for said in answer_or_none(named))
+
+
+def answer_or_none(profile: Profile) -> list[Sentence]:
+    check = check_of(profile, "step_time.output")
+    return [] if check is None else list(check.support)
+
+
+def test_a_warning_of_nccl_from_a_process_whose_number_is_masked_is_read(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, MASKED), "communication.library_warnings")
+    assert "ibv_modify_qp" in check.support[0].names[0]
 
 
 def test_warnings_and_time_outs_behind_a_progress_bar_are_read(tmp_path: Path) -> None:

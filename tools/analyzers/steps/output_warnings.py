@@ -27,7 +27,23 @@ MEANING: dict[WarningKind, str] = {
         " another thread holds the GIL within one: {0}."
     ),
     "slow_callback": "Keras warns of a callback that is slow compared to a batch: {0}.",
+    "loader_killed": (
+        "A worker of PyTorch's data loader was killed (SIGKILL): mostly the kernel does so when the host's memory, or"
+        " the limit of the container or job, is exhausted: {0}."
+    ),
+    "loader_shared_memory": (
+        "A worker of PyTorch's data loader ended with a bus error, as it does when shared memory (/dev/shm) is full; a"
+        " container of Docker has 64 MB of it unless --shm-size or --ipc=host is given: {0}."
+    ),
+    "slow_compile": "XLA says that it compiles slowly: {0}.",
+    "unnamed_timeout": (
+        "PyTorch's watchdog reports a collective that did not end in time, without naming the rank: {0}."
+    ),
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
+}
+STATED_S: dict[WarningKind, str] = {
+    "slow_compile": "The compilations that it states a time of take {0} in all.",
+    "unnamed_timeout": "By that line the collective ran for {0}.",
 }
 OFTEN = 0.1  # flushes per step: each of them waits for the device and gives memory back, some milliseconds to a second
 FLUSHED = 0.6  # the warnings are certain, what they cost is not known without steps
@@ -106,7 +122,8 @@ def output_warnings(profile: Profile) -> Check | None:
     if log is None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
-    said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind)) for kind in kinds]
+    kinds = [kind for kind in kinds if kind != "unnamed_timeout" or not log.timeouts]  # the same ones, with a rank
+    said = [sentence for kind in kinds for sentence in _warned(profile, kind)]
     said += not_finite(profile)
     said += exhausted_memory(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
@@ -122,6 +139,13 @@ def output_warnings(profile: Profile) -> Check | None:
     if not said:
         return None
     return symptom(*said) if kinds or measured(profile, "not_finite_pct") else clean(*said)
+
+
+def _warned(profile: Profile, kind: WarningKind) -> list[Sentence]:
+    """What a warning means and in how many lines it stands, with the time that these state."""
+    said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind))]
+    stated = measured(profile, "warned_s", kind=kind) if kind in STATED_S else None
+    return said if stated is None else [*said, say(STATED_S[kind], stated)]
 
 
 def not_finite(profile: Profile) -> list[Sentence]:

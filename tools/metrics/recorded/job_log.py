@@ -413,6 +413,20 @@ def warning_lines(profile: Profile, kind: str) -> Measurement:
     return of_lines(log, float(found.count), rows, "warnings")
 
 
+TIMED_WARNINGS = ("slow_compile", "unnamed_timeout")  # compilations add up; collectives run at the same time
+
+
+@metric("s", "time stated by warnings about {kind}", "How long did what the output warns of take?")
+def warned_s(profile: Profile, kind: str) -> Measurement:
+    """The sum of the times that the warnings state; of collectives only where one line reports one."""
+    log = job_log(profile)
+    found = warning_of(log, choice("kind", kind, TIMED_WARNINGS))
+    if found is None or not found.amount or (kind == "unnamed_timeout" and found.count > 1):
+        raise UsageError("no line of the output states that time")
+    rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
+    return of_lines(log, found.amount, rows, f"{found.count} warnings")
+
+
 @metric("lines", "lines that report {code} of {place}", "How often does a driver report this error?")
 def reported_error_lines(profile: Profile, code: str, place: str = "") -> Measurement:
     """Lines with that code, of one device where ``place`` names its address; the first and last line are shown."""

@@ -69,6 +69,10 @@ WarningKind = Literal[
     "uncompiled",
     "stuck_watchdog",
     "slow_callback",
+    "loader_killed",
+    "loader_shared_memory",
+    "slow_compile",
+    "unnamed_timeout",
 ]
 
 

@@ -42,6 +42,10 @@ WORDS = (
         b"EJ00",
         b"connect agent[",
         b"| time out",
+        b"killed by signal",
+        b"us error encountered",
+        b"insufficient shared",
+        b"ery slow compile",
     ),
     *(
         b"took ",

@@ -27,6 +27,14 @@ TIMEOUT = re.compile(
     r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=(\d{1,15}),"
     r" OpType=(\w{1,40}).*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
 )
+# As a title of an issue quotes it: without the head of the line and without the rank.
+UNNAMED_TIMEOUT = re.compile(
+    r"Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=\d{1,15}, OpType=\w{1,40}.*?"
+    r"Timeout\(ms\)=\d{1,15}\)(?: ran for (\d{1,15}) milliseconds)?"
+)
+# Before the message of XLA that names what was slow.
+XLA_TOOK = re.compile(r"\bThe operation took (?:(\d{1,3})h)?(?:(\d{1,5})m)?(\d{1,9}(?:\.\d{1,12})?)s\s*\Z")
+XLA_LINES = 4  # from the time to the message: an empty line and a row of stars
 WRITTEN = re.compile(r"\[[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)")  # "[E419 10:42:28.858931807": 19 April
 STATUS = re.compile(
     r"\[PG (?:ID )?(\S+)(?: PG GUID (\S+?))? Rank (\d{1,7})\](?P<said>.*?)[Ll]ast enqueued (?:[NHX]CCL )?work:"
@@ -138,6 +146,21 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
         re.compile(r"\bSkipping registering GPU devices").search,
     ),
     ("uncompiled", ("WON'T CONVERT",), re.compile(r"\bWON'T CONVERT \S").search),
+    (
+        "loader_killed",
+        ("killed by signal: K",),
+        re.compile(r"DataLoader worker \(pid.{0,40}\) is killed by signal: Killed").search,
+    ),
+    (
+        "loader_shared_memory",
+        ("us error", "insufficient shared memory"),
+        re.compile(
+            r"DataLoader worker \(pid.{0,40}\) is killed by signal: Bus error"
+            r"|[Uu]nexpected bus error encountered in worker|insufficient shared memory \(shm\)"
+        ).search,
+    ),
+    ("slow_compile", ("ery slow compile",), re.compile(r"\[Compiling .{0,400}\] Very slow compile\?").search),
+    ("unnamed_timeout", ("atchdog caught",), UNNAMED_TIMEOUT.search),
     ("stuck_watchdog", ("got stuck",), re.compile(r"watchdog got stuck for \d{1,9} seconds").search),
     (
         "slow_callback",
@@ -173,12 +196,25 @@ MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
     # PyTorch 2.1 prints "capacty".
     ("total", re.compile(f"total capaci?ty of {_AMOUNT}|{_AMOUNT} total capacity")),
     ("free", re.compile(f"{_AMOUNT} (?:is )?free")),
-    ("others", re.compile(rf"Process \d{{1,12}} has {_AMOUNT} memory in use")),
+    ("others", re.compile(rf"Process (?:\d{{1,12}}|[Xx*?#]{{1,20}}|<\w{{1,20}}>) has {_AMOUNT} memory in use")),
     ("own", re.compile(f"this process has {_AMOUNT} memory in use")),
     ("allocated", re.compile(f"{_AMOUNT} is allocated by PyTorch|{_AMOUNT} already allocated")),
     ("reserved", re.compile(f"{_AMOUNT} reserved in total by PyTorch")),
     ("unused", re.compile(f"{_AMOUNT} is reserved by PyTorch but unallocated")),
 )
+
+
+# Which no other text than a job's output has.
+CRASHES = tuple(
+    search
+    for kind, _, search in WARNINGS
+    if kind in ("loader_killed", "loader_shared_memory", "slow_compile", "unnamed_timeout")
+)
+
+
+def crashed(text: str) -> bool:
+    """Whether the line alone shows that a job stopped or waited, so that a file with it is its output."""
+    return any(search(text) is not None for search in CRASHES)
 
 
 @dataclass
@@ -193,6 +229,7 @@ class Messages:
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     _lost_step: int = UNNUMBERED
+    _xla_took: tuple[int, float] = (-XLA_LINES, 0.0)  # line and seconds
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
@@ -273,9 +310,23 @@ class Messages:
             if any(mark in text for mark in marks) and (found := search(text)):
                 if kind == "out_of_memory" and not self.memory:
                     self.memory = _memory(text, line, self.file)
-                self._count(kind, line, (number(found[1]) or 0.0) if kind == "allocator_flush" else 1.0)
+                self._count(kind, line, self._amount(kind, line, found))
                 return True
+        if "operation took" in text and (took := XLA_TOOK.search(text)):
+            hours, minutes, seconds = (float(each or 0) for each in took.groups())
+            self._xla_took = line, 3600 * hours + 60 * minutes + seconds
         return False
+
+    def _amount(self, kind: WarningKind, line: int, found: re.Match[str]) -> float:
+        """What is summed over the warnings of a kind: flushes, seconds where they state them (0), else lines."""
+        if kind == "allocator_flush":
+            return number(found[1]) or 0.0
+        if kind == "unnamed_timeout":
+            return float(found[1] or 0) / 1e3
+        if kind == "slow_compile":
+            at, seconds = self._xla_took
+            return seconds if line - at <= XLA_LINES else 0.0
+        return 1.0
 
     def _count(self, kind: WarningKind, line: int, amount: float) -> None:
         known = self.warnings.get(kind) or LogWarning(kind, 0, line, line, self.file)

@@ -15,6 +15,11 @@ HEAD = re.compile(
     r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) \[(-?\d{1,4})\] (?:[\w./-]{1,120}:\d{1,6} )?"
     r"NCCL (INFO|WARN|TRACE|VERSION) ?"
 )
+# The numbers of the process are masked where people publish a line; a warning needs none.
+MASKED_WARN = re.compile(
+    r"[\w.-]{1,255}:(?:[Xx*?#]{1,20}|<\w{1,20}>)(?::(?:[Xx*?#]{1,20}|<\w{1,20}>))? \[(?:-?\d{1,4}|[Xx*?#])\] "
+    r"(?:[\w./-]{1,120}:\d{1,6} )?NCCL WARN "
+)
 NVML_DEVICE = re.compile(r"nvmlDev (\d{1,4})")  # its number on the machine, as nvidia-smi shows it
 BUS = re.compile(r"busId ([0-9a-f]{1,12})\b")
 NEXT = " NCCL "
@@ -125,6 +130,7 @@ class NcclReader:
             self.lines += 1
             self._message(number, (host, head[2], head[4]), text[head.end() : end])
         if not found:
+            self.lines += WARNS in text and MASKED_WARN.search(text) is not None
             self._set_by_command(number, text)
             return text
         cut = len(head_host) if (head_host := self._host(found[0][1], found[0].start() == 0)) else 0

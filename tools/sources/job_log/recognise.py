@@ -19,8 +19,8 @@ from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.memory_summary import COUNTS
-from tools.sources.job_log.messages import FLUSHES, TIMEOUT
-from tools.sources.job_log.nccl import HEAD
+from tools.sources.job_log.messages import FLUSHES, TIMEOUT, crashed
+from tools.sources.job_log.nccl import HEAD, MASKED_WARN
 from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
@@ -113,21 +113,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
             return True
         line = parse_line(raw.number, raw.data)
         text = line.text
-        if (
-            MEMORY_ERROR.search(text)
-            or COUNTS.search(text)
-            or FLUSHES.search(text)
-            or XID.search(text)
-            or HCCL.search(text)
-        ):
-            return True
-        if HEAD.search(text) or TIMEOUT.search(text) or TIMER_HEAD.search(text) or LIGHTNING.match(text):
-            return True
-        if "out-of-place" in text or TEST_HEAD.search(text) or ("Comm. Op" in text and "Total Latency" in text):
-            return True
-        if "time (ms) |" in text and len(flat_timers(raw.number, text)) >= ENOUGH_STEPS:
-            return True
-        if csv_table(text) is not None or holds_row(text) or reports(text):
+        if _unmistakable(text) or _of_table(raw.number, text):
             return True
         point = bar_point(text) if "it/s" in text or "s/it" in text else None
         bar = point is not None
@@ -141,6 +127,26 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         if seen.enough or notes >= ENOUGH_NOTES:
             return True
     return False
+
+
+def _unmistakable(text: str) -> bool:
+    """Whether the line alone is of a job's errors, of NCCL, of a watchdog or of a driver."""
+    if MEMORY_ERROR.search(text) or COUNTS.search(text) or FLUSHES.search(text) or TIMEOUT.search(text):
+        return True
+    if HEAD.search(text) or MASKED_WARN.search(text) or XID.search(text) or HCCL.search(text):
+        return True
+    return crashed(text) or reports(text)
+
+
+def _of_table(line: int, text: str) -> bool:
+    """Whether the line is the head or a row of a table that programs and profilers print."""
+    if TIMER_HEAD.search(text) or LIGHTNING.match(text) or "out-of-place" in text or TEST_HEAD.search(text):
+        return True
+    if "Comm. Op" in text and "Total Latency" in text:
+        return True
+    if "time (ms) |" in text and len(flat_timers(line, text)) >= ENOUGH_STEPS:
+        return True
+    return csv_table(text) is not None or holds_row(text)
 
 
 def _epochs(text: str) -> int:
