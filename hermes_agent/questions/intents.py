@@ -153,9 +153,9 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 
 
 def _not_measurable(discussion: Discussion, error: UsageError) -> str:
-    """Why there is no figure, and the throughput where the run's output states that and no time of a step."""
+    """Why there is no figure, and what the job's own timers say of a step, or its throughput without a time."""
     why = f"What was asked cannot be measured on this run: {unbracketed(str(error))}."
-    return blocks([why, job_output.stated_throughput(discussion)])
+    return blocks([why, steps.timed_parts(discussion), job_output.stated_throughput(discussion)])
 
 
 def answer_text(discussion: Discussion, question: Question, spoken: Question | None = None) -> tuple[str, str]:
@@ -224,7 +224,11 @@ def _figure_or(
     except UsageError as error:
         if stated or name == NOT_MEASURABLE:
             return answer
-        return FIGURE, figures.declined(wanted, unbracketed(str(error)))
+        profile = discussion.profile()
+        if profile.traced or profile.run.ascend is not None:
+            return FIGURE, figures.declined(wanted, unbracketed(str(error)))
+        none = f"This run has no answer to exactly that, {wanted.spoken}: no trace was read."
+        return FIGURE, blocks([none, steps.timed_parts(discussion)])
 
 
 def _of_its_name(discussion: Discussion, question: Question, name: str, text: str) -> str:

@@ -140,10 +140,15 @@ def break_down(discussion: Discussion, question: Question) -> str:
         return blocks(_parts(discussion, rank, step) for rank, step in pairs)
     ranks = question.ranks or (run_series(profile).slowest_rank,)
     found = [text for rank in ranks if (text := _recorded_parts(discussion, rank))]
-    timed = next((each.text for each in discussion.diagnosis.checks if each.analyzer == TIMERS), [])
+    timed = timed_parts(discussion)
     if not found and not timed:
         raise UsageError(NO_TRACE)
-    return blocks([*found, paragraph(timed) or wording("rest_not_recorded")])
+    return blocks([*found, timed or wording("rest_not_recorded")])
+
+
+def timed_parts(discussion: Discussion) -> str:
+    """What the timers of the job's own output say of a step; empty where it prints none."""
+    return paragraph(next((each.text for each in discussion.diagnosis.checks if each.analyzer == TIMERS), []))
 
 
 def slowest_recorded(discussion: Discussion, question: Question) -> str:

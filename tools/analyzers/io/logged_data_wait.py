@@ -61,12 +61,13 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     if spared is not None and amount.value > 0:
         least = min(max((step.value - spared.value) / amount.value, 0.0), 1.0)
     outside = measured(profile, "logged_outside_ms", rank=worst)
+    workers = measured(profile, "stated_loader_workers")
     enough = len(rows) >= LEAST_LINES and int(rows["span"].sum()) >= LEAST_STEPS
     return Finding(
         cause="slow_data_processing",
-        mechanism="unexplained_wait",
+        mechanism="unexplained_wait" if workers is None or workers.value else "too_few_workers",
         steps=few,
-        claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others)),
+        claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others), workers),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
         ranks=tuple(rank for rank, fact in shares.items() if fact.value >= limit) or (worst,),
         saving=_saving(profile, amount, least, spared is not None, bool(long), outside, rows),
@@ -95,10 +96,18 @@ def _saving(
     return replace(found, resampled_ms=(shares[0] * found.step_ms, shares[1] * found.step_ms))
 
 
-def _claim(amount: Fact, step: Fact, share: Fact, others: tuple[Sentence, ...]) -> Sentence:
-    """The wait, and the step that is long without one."""
-    text = "Waiting for data takes {0} of each {1} step ({2}), by the job's own timer; why is not in its lines."
+def _claim(
+    amount: Fact, step: Fact, share: Fact, others: tuple[Sentence, ...], workers: Fact | None = None
+) -> Sentence:
+    """The wait, how many processes load data where the arguments say it, and the step that is long without a wait."""
+    text = "Waiting for data takes {0} of each {1} step ({2}), by the job's own timer; "
     facts = [amount, step, share]
+    if workers is None:
+        text += "why is not in its lines."
+    else:
+        text += "its arguments state {3}"
+        text += "." if workers.value else ": the training process makes each batch itself, between two steps."
+        facts.append(workers)
     if share.value < MOSTLY_WAIT_PCT:
         text += " The rest of the step is not divided by the lines, as far as they are read."
     for other in others:

@@ -495,6 +495,12 @@ def stated_runtime_s(profile: Profile) -> Measurement:
     return _of_statement(job_log(profile), "train_runtime")
 
 
+@metric("workers", "loader workers by the job's arguments", "How many processes load data for a rank by its arguments?")
+def stated_loader_workers(profile: Profile) -> Measurement:
+    """``workers`` or ``num_workers`` of argparse, ``dataloader_num_workers`` of HF Trainer; 0: the training process."""
+    return _of_statement(job_log(profile), "loader_workers")
+
+
 @metric("s", "time of all printed steps together", "How long do the printed steps take together?")
 def printed_steps_s(profile: Profile) -> Measurement:
     """The sum over the step lines of one rank, each for the steps that it stands for; UsageError where lines stand for

@@ -87,6 +87,7 @@ WORDS = (
         b"aved ",
         b"aving ",
         b"number of worker",
+        b"workers=",
         b"train_runtime",
     ),
     *(

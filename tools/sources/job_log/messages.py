@@ -65,6 +65,10 @@ ARGUMENTS = {
     *("hidden_size", "num_attention_heads", "ffn_hidden_size"),
     *("gradient_accumulation_steps", "train_micro_batch_size_per_gpu", "fp16", "bf16", "num_micro_batches"),
 }
+# Of argparse, which prints all arguments in one line, and of HF Trainer, which prints each in one of its own.
+LOADER_WORKERS = re.compile(
+    r"\bNamespace\(.*?\b(?:num_)?workers=(\d{1,4})(?=[,)])|\bdataloader_num_workers=(\d{1,4})(?=[,)\s]|\Z)"
+)
 # The argument itself: behind other words ("patience epochs: 20", "save every n epochs: 5") it is another number.
 EPOCHS = re.compile(
     r"(?:\A|[^\w\s./-]|(?<![A-Za-z])-|\b(?:INFO|DEBUG)\s|\d\s(?=\s{0,20}\w{6,16}=))\s{0,20}"
@@ -245,7 +249,7 @@ class Messages:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
         if self._of_watchdog(line, text, rank):
             return
-        if stated := _stated(text):
+        if stated := [*_stated(text), *_loader_workers(text)]:
             for name, value in stated:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
@@ -391,6 +395,12 @@ def _stated(text: str) -> list[tuple[str, str]]:
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]
     return []
+
+
+def _loader_workers(text: str) -> list[tuple[str, str]]:
+    """The number of processes that load data for one rank, by the arguments of the program."""
+    found = LOADER_WORKERS.search(text) if "workers=" in text else None
+    return [("loader_workers", found[1] or found[2])] if found else []
 
 
 def _memory(text: str, line: int, file: int) -> dict[str, Cited]:

@@ -205,3 +205,28 @@ def test_a_wait_of_the_first_step_of_an_epoch_counts_for_one_step(tmp_path: Path
     assert counted["step"].tolist()[0] == 30  # up to 20 it is the start
     found = measure(profile, "series_part_ms", part="data_wait", rank=0).value
     assert found == pytest.approx(3 * 8000.0 / (3 * 10 + 3 * 51), rel=0.02)  # lines are of 10, or of 1 and 50 steps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "workers", "mechanism"),
+    [
+        ("Namespace(batch_size=24, epochs=80, lr=0.001, workers=0)", 0, "too_few_workers"),
+        ("Namespace(num_workers=0, lr=0.001)", 0, "too_few_workers"),
+        ("dataloader_num_workers=0,", 0, "too_few_workers"),
+        ("Namespace(num_workers=8, lr=0.001)", 8, "unexplained_wait"),
+        ("max_workers=0", None, "unexplained_wait"),
+        ("eval Namespace(test_workers=0)", None, "unexplained_wait"),
+    ],
+)
+def test_without_workers_by_its_arguments_the_training_process_makes_the_batches(
+    tmp_path: Path, arguments: str, workers: int | None, mechanism: str
+) -> None:
+    profile_of(tmp_path, *WAITING)
+    log = tmp_path / "train.log"
+    log.write_text(f"{arguments}\n{log.read_text()}")
+    found = finding(Profile(load_run([tmp_path])))
+    assert found.mechanism == mechanism
+    assert [fact.value for fact in found.claim.facts if fact.unit == "workers"] == (
+        [] if workers is None else [workers]
+    )
+    assert ("makes each batch itself" in found.claim.template) == (workers == 0)
