@@ -580,15 +580,16 @@ def test_a_process_that_cannot_fit_next_to_the_job_is_not_called_another(tmp_pat
     assert next(facts for text, facts in said.items() if "little is left" in text) == pytest.approx([100 * 21 / 22])
 
 
+@pytest.mark.parametrize("process", ["123", "XXXX", "<pid>"])
 @pytest.mark.parametrize(("free", "others"), [("49.00", []), ("19.40", [30.0])])
 def test_processes_are_others_where_their_memory_and_the_jobs_are_both_in_use(
-    tmp_path: Path, free: str, others: list[float]
+    tmp_path: Path, free: str, others: list[float], process: str
 ) -> None:
     """Of 79.15 GiB 30.15 are in use, no room for 30 and 29.5; or 59.75 are."""
     report = (
         f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 60.00 GiB. GPU 0 has a total capacity of 79.15 "
-        f"GiB of which {free} GiB is free. Process 123 has 30.00 GiB memory in use. Of the allocated memory 29.00 GiB "
-        "is allocated by PyTorch, and 512.00 MiB is reserved by PyTorch but unallocated.\n"
+        f"GiB of which {free} GiB is free. Process {process} has 30.00 GiB memory in use. Of the allocated "
+        "memory 29.00 GiB is allocated by PyTorch, and 512.00 MiB is reserved by PyTorch but unallocated.\n"
     )
     said = answer(profile_of(tmp_path, report), "step_time.output").support
     assert [fact.value for each in said if "Other processes" in each.template for fact in each.facts] == others

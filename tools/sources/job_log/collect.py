@@ -20,6 +20,7 @@ from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.tables import (
     COMMUNICATION,
+    LIGHTNING_HEAD,
     MOST_ROWS,
     TEST_AVERAGE,
     TEST_HEAD,
@@ -217,6 +218,9 @@ class Collector:
             self.actions = [each for each in self.actions if each.table != COMMUNICATION]
         elif "Profiler Report" in text:
             self._table = LightningTable()
+        elif "Mean duration" in text and LIGHTNING_HEAD.match(text):
+            self._table = LightningTable()
+            self._table.take(line.number, text)
         elif (table := self._profiles.opens(text)) is not None:
             table.take(line.number, text)
             self._table = table

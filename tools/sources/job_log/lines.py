@@ -32,6 +32,7 @@ WORDS = (
         b"out-of-place",
         b"_perf",
         b"Profiler Report",
+        b"Mean duration",
         b"Self CPU",
         b"data_time",
         b"Time ",

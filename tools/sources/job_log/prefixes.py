@@ -101,11 +101,16 @@ class Line:
         return None if self.time is None else _stamp(self.time)
 
 
+QUOTED = re.compile(r"\A(?:> ){1,9}")  # as issues and mails quote a line
+
+
 def parse_line(number: int, data: bytes) -> Line:
     """The text of a line behind its marks; what is not UTF-8 is replaced."""
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = ESCAPES.sub("", text)
+    if text.startswith(">"):
+        text = QUOTED.sub("", text)
     rank: int | None = None
     job_rank: int | None = None
     pod = ""

@@ -269,6 +269,10 @@ RULE = re.compile(r"\s*[-=+|\s]+\Z")
 LONGEST_ACTION = 120
 
 
+# Of a table of Lightning's profiler that is pasted without its title.
+LIGHTNING_HEAD = re.compile(r"\s{0,9}\|?\s{0,9}Action\s{0,99}\|\s{0,99}Mean duration \(s\)\s{0,99}\|")
+
+
 @dataclass
 class LightningTable:
     """Rows of ``| Action | Mean duration (s) | Num calls | Total time (s) | ... |``; nested actions overlap."""

@@ -12,6 +12,7 @@ from tools.run.kinds import COUNTER_FORMAT
 from tools.run.recorded.counters import CounterRecords, CounterSource, joined_counters, repeated_text, samples_table
 from tools.sources.decompress import Expansion, Readable, beginning, unpacked_name
 from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.prefixes import QUOTED
 from tools.sources.job_log.recognise import NEVER
 from tools.sources.options import GIB, Limits
 from tools.sources.prometheus.text import ExporterText
@@ -113,7 +114,13 @@ def samples_in(pieces: Iterable[bytes]) -> list[Readings]:
 def _lines(reader: LineReader) -> Iterator[tuple[int, str]]:
     for raw in reader:
         text = raw.data[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r\n")
-        yield raw.number, COLOUR.sub("", text) if "\x1b" in text else text
+        text = COLOUR.sub("", text) if "\x1b" in text else text
+        yield raw.number, unquoted(text) if text.startswith(">") else text
+
+
+def unquoted(text: str) -> str:
+    """A line that an issue or a mail quotes with ">", in whose source "#" may have a backslash."""
+    return QUOTED.sub("", text).replace("\\#", "#", 1)
 
 
 def read_counters(path: Readable, called: str = "") -> CounterFile:

@@ -44,6 +44,16 @@ def test_stamps_of_an_output_written_in_bursts_refute_nothing(tmp_path: Path) ->
     assert read(tmp_path, text).steps["wall_ms"].tolist() == pytest.approx([4000.0] * 6)
 
 
+def test_lines_that_a_buffer_holds_back_do_not_divide_their_times_by_the_steps_between(tmp_path: Path) -> None:
+    """Ten lines at one moment and one 40 s later: 40 s over 100 steps, as if each 4 s were of ten steps."""
+    lines = paddle([4.0] * 11, 40.0).splitlines(keepends=True)
+    first, second = lines[0][:21], lines[1][:21]
+    text = "".join(first + line[21:] for line in lines[:10]) + second + lines[10][21:]
+    log = read(tmp_path, text)
+    assert log.step_time == "mean"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([4000.0] * 11)
+
+
 def unknown(between_s: Sequence[float], stated_s: float) -> str:
     """Lines of an unknown program every ten steps."""
     text, at = "", 0.0

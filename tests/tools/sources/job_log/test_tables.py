@@ -8,6 +8,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import megatron, read
 from tools.errors import InputError
+from tools.sources.job_log.recognise import holds_records
 from tools.sources.load import load_run
 
 LIGHTNING = """\
@@ -40,6 +41,16 @@ def test_actions_of_lightning_have_their_times_in_ms(tmp_path: Path) -> None:
         "[_TrainingEpochLoop].train_dataloader_next": 75_000.0,
     }
     assert actions["line"].tolist() == [8, 9]
+    assert actions["calls"].tolist() == [1.0, 100.0]
+
+
+@pytest.mark.parametrize("quote", ["", "> "])
+def test_a_table_of_lightning_without_its_title_or_quoted_is_the_same(tmp_path: Path, quote: str) -> None:
+    rows = LIGHTNING.splitlines(keepends=True)[3:]
+    text = "".join(quote + row for row in rows)
+    assert holds_records((text.encode(),))
+    actions = read(tmp_path, text).actions
+    assert actions["total_ms"].tolist() == [98_500.0, 75_000.0]
     assert actions["calls"].tolist() == [1.0, 100.0]
 
 

@@ -147,6 +147,13 @@ def test_rows_of_dmon_are_readings_and_repeated_headers_none(tmp_path: Path) -> 
     assert values(processes, "device_process_busy_pct", 0, "23456 python") == [10.0]
 
 
+def test_a_quoted_table_is_read_like_the_table_itself(tmp_path: Path) -> None:
+    quoted = "".join(f"> {line}" for line in outputs.DMON.replace("#", "\\#").splitlines(keepends=True))
+    plain, read_quoted = read(tmp_path, outputs.DMON), read(tmp_path, quoted)
+    assert len(plain.samples) > 0
+    assert read_quoted.samples["value"].tolist() == plain.samples["value"].tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "busy", "power"), [(outputs.ROCM, [99.0], [120.0]), (outputs.ROCM_NEW, [100.0], [690.0])]
 )

@@ -39,6 +39,38 @@ def fairseq(text: str) -> StepLine | None:
     )
 
 
+WORDS_LINE = re.compile(
+    rf"\bepoch (\d{{1,9}}):\s{{1,9}}(\d{{1,15}}) / (\d{{1,15}}) loss=.{{0,200}}?"
+    rf"\bwps=({NUMBER}), wpb=({NUMBER}), bsz=({NUMBER})"
+)
+LEAST_WPS = 100  # whole numbers: fewer words per second are not exact to 0.5 %
+
+
+def fairseq_words(text: str) -> StepLine | None:
+    """fairseq of 2017: ``| epoch 001:   1000 / 37483 loss=9.68 (10.49), wps=4632, wpb=3514, bsz=126, ..``: words per
+    second since the epoch's second mini-batch and words per mini-batch since its first (train.py: TimeMeter,
+    AverageMeter): a step takes ``wpb / wps`` on average since the epoch began."""
+    found = WORDS_LINE.search(text)
+    if found is None:
+        return generic_line(text)
+    per_s, words = number(found[4]), number(found[5])
+    exact = per_s is not None and per_s >= LEAST_WPS and words is not None and words > 0
+    wall_ms = 1e3 * words / per_s if exact and words and per_s else None
+    return StepLine(
+        "fairseq words",
+        int(found[2]),
+        wall_ms,
+        of="mean",
+        epoch=int(found[1]),
+        of_epoch=int(found[3]),
+        samples=number(found[6]),
+        tokens_per_s=per_s,
+        average="epoch",
+        rounding_ms=wall_ms * (0.5 / per_s + 0.5 / words) if wall_ms and per_s and words else 0.0,
+        derived=True,
+    )
+
+
 IMAGES = re.compile(rf"\A\s*(\d{{1,15}})\s+images/sec: ({NUMBER}) \+/- {NUMBER} \(jitter = {NUMBER}\)")
 
 

@@ -19,6 +19,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("E2E latency=",), speed_lines.deepspeed_chat),
     (("SamplesPerSec", "skipped="), framework_lines.deepspeed),
     (("num_updates=",), speed_lines.fairseq),
+    ((", wpb=",), speed_lines.fairseq_words),
     (("images/sec: ",), speed_lines.cnn_benchmarks),
     ((" MFU | ",), speed_lines.llm_c),
     (("train_time:",), speed_lines.speed_run),

@@ -34,6 +34,22 @@ def test_updates_per_second_of_later_versions_are_of_the_steps_since_the_line_be
     assert found.wall_ms == pytest.approx(400.0)
 
 
+def test_words_per_second_and_per_batch_of_early_fairseq_give_the_steps_of_each_part(tmp_path: Path) -> None:
+    """4000 words a batch: 100 batches at 8000 words/s take 500 ms each, 200 at 6400 take 625: 750 the second half."""
+    lines = "".join(
+        f"| epoch 001:   {at} / 900 loss=9.1 (9.5), wps={wps}, wpb=4000, bsz=120, lr=0.25, clip=100%, gnorm=1.0\n"
+        for at, wps in ((100, 8000), (200, 6400))
+    )
+    log = read(tmp_path, lines)
+    assert log.step_time == "unwound"
+    assert log.steps["wall_ms"].tolist() == pytest.approx([500.0, 750.0])
+    valid = "| epoch 001 | valid on 'valid' subset | loss=8.1, wps=9000, wpb=4000, bsz=100\n"
+    assert step_line(valid) is None
+    slow = step_line("| epoch 001:   100 / 900 loss=9.1, wps=9, wpb=4000, bsz=120")
+    assert slow is not None
+    assert slow.wall_ms is None
+
+
 def test_images_per_second_of_tf_cnn_benchmarks_are_a_throughput(tmp_path: Path) -> None:
     lines = [f"{step}\timages/sec: {300 + step / 10:.1f} +/- 0.3 (jitter = 2.1)\t7.8\n" for step in range(10, 60, 10)]
     log = read(tmp_path, "".join(lines))
