@@ -134,6 +134,7 @@ def output_warnings(profile: Profile) -> Check | None:
         said.append(say(text, mean))
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
+    said += _evaluations(profile, log)
     said += bars_apart(log)
     said += single_line(profile, log)
     if not said:
@@ -146,6 +147,18 @@ def _warned(profile: Profile, kind: WarningKind) -> list[Sentence]:
     said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind))]
     stated = measured(profile, "warned_s", kind=kind) if kind in STATED_S else None
     return said if stated is None else [*said, say(STATED_S[kind], stated)]
+
+
+def _evaluations(profile: Profile, log: JobLog) -> list[Sentence]:
+    """The time of an evaluation, as lines state it."""
+    count = len(log.evaluation_times)
+    if not count:
+        return []
+    if count == 1:
+        line = log.evaluation_times[0].line
+        return [say(f"An evaluation took {{0}} by line {line}.", measure(profile, "evaluation_s"))]
+    figures = [measure(profile, "evaluation_s", statistic=each) for each in ("median", "min", "max")]
+    return [say(f"{count:,} lines state the time of an evaluation: {{0}} in the median ({{1}} to {{2}}).", *figures)]
 
 
 def not_finite(profile: Profile) -> list[Sentence]:

@@ -534,6 +534,17 @@ def stated_evaluation_pct(profile: Profile) -> Measurement:
     return replace(evaluated, value=100.0 * evaluated.value / whole.value)
 
 
+@metric("s", "{statistic} time of an evaluation as stated", "How long does an evaluation take?")
+def evaluation_s(profile: Profile, statistic: str = "median") -> Measurement:
+    """Over the lines that state the time of a whole evaluation; of Detectron2 that of its inference."""
+    log = job_log(profile)
+    if not log.evaluation_times:
+        raise UsageError("no line of the output states the time of an evaluation")
+    rows = pd.DataFrame([{"seconds": float(each.value), "line": each.line} for each in log.evaluation_times])
+    value = over_steps(rows["seconds"].to_numpy(dtype=np.float64), statistic)
+    return of_lines(log, value, rows, f"{len(rows)} lines of evaluations")
+
+
 def _of_statement(log: JobLog, name: str) -> Measurement:
     stated = log.settings.get(name)
     if stated is None:

@@ -399,6 +399,7 @@ class JobLog:
     peak_memory: tuple[PeakMemory, ...] = ()  # that the program prints, of each kind the largest
     epoch_times: tuple[EpochTime, ...] = ()  # of programs that state the time of an epoch
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
+    evaluation_times: tuple[Cited, ...] = ()  # seconds of whole evaluations, by lines that name them
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size

@@ -50,6 +50,8 @@ WORDS = (
     ),
     *(
         b"took ",
+        b"(Took ",
+        b"nference time",
         b"time=",
         b" dt",
         b"ast enqueued",

@@ -15,6 +15,7 @@ from tools.run.recorded.job_log import (
     WatchdogStatus,
 )
 from tools.sources.job_log.collective_reports import CollectiveReports
+from tools.sources.job_log.evaluation_times import evaluation_s
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
@@ -230,6 +231,7 @@ class Messages:
     timeouts: dict[tuple[int, int, str], CollectiveTimeout] = field(default_factory=dict)
     warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
     notes: dict[str, list[StepNote]] = field(default_factory=lambda: {"save": [], "evaluation": []})
+    evaluated: list[Cited] = field(default_factory=list)
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     _lost_step: int = UNNUMBERED
@@ -276,6 +278,8 @@ class Messages:
     def note(self, line: int, text: str) -> None:
         """Keep what the line says of saving, evaluating or the peak of memory, as a step line may do as well."""
         self.peaks.take(line, text)
+        if (seconds := evaluation_s(text)) is not None and len(self.evaluated) < MOST_NOTES:
+            self.evaluated.append(Cited(str(seconds), line, self.file))
         if any(mark in text for mark in MARKS) and (found := side_work(text)) is not None:
             kept = self.notes[found.kind]
             if len(kept) < MOST_NOTES:

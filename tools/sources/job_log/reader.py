@@ -140,6 +140,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         epoch_times=tuple(collector.epoch_times),
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
+        evaluation_times=tuple(collector.messages.evaluated),
         memory=collector.messages.memory,
         memory_summary=collector.messages.summary.found,
         peak_memory=tuple(collector.messages.peaks.found.values()),
@@ -355,6 +356,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         epoch_times=_epoch_times([log.epoch_times for log in logs]),
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
+        evaluation_times=max((log.evaluation_times for log in logs), key=len),  # ranks evaluate together
         memory=next((log.memory for log in logs if log.memory), {}),
         memory_summary=max((log.memory_summary for log in logs), key=failures),
         peak_memory=largest([log.peak_memory for log in logs]),

@@ -1,0 +1,57 @@
+"""Times of evaluations that lines state, and times next to evaluations that are of something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.job_log.logs import megatron
+from tools.analyzers.registry import check_of
+from tools.sources.job_log.evaluation_times import evaluation_s
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+
+INFERENCE = (
+    "[01/02 10:20:30] d2.evaluation.evaluator INFO: Total inference time: {} (0.04 s / iter per device, on 6 devices)"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("I1216 14:47:46 train.py:409] [Timing] final eval finished (Took 322.18s).", 322.18),
+        ("Validation took 41.5 s", 41.5),
+        ("evaluation finished in 3.5 min", 210.0),
+        (INFERENCE.format("0:02:16.405067"), 136.405067),
+        (INFERENCE.format("1 day, 0:05:12"), 86_712.0),
+    ],
+)
+def test_a_line_that_names_the_evaluation_states_its_time(text: str, seconds: float) -> None:
+    assert evaluation_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[Timing] train finished (Took 1160.43s).",
+        "val loss: 3.1, took 4 s",
+        "evaluation loss 3.1 took 4 s",
+        "validation took 0.3 s/it",
+        "Average evaluation took 3 s",
+        "pre-eval took 3 s",
+        "Total inference pure compute time: 0:02:01 (0.03 s / iter per device, on 6 devices)",
+        "evaluation took 1:02:03",
+    ],
+)
+def test_times_of_parts_means_and_other_work_are_none_of_an_evaluation(text: str) -> None:
+    assert evaluation_s(text) is None
+
+
+def test_the_times_of_evaluations_stand_next_to_the_steps(tmp_path: Path) -> None:
+    text = megatron(*((at, 1000.0) for at in range(1, 30)))
+    text += "".join(INFERENCE.format(f"0:00:{at}") + "\n" for at in (10, 12, 20))
+    (tmp_path / "job.log").write_text(text)
+    check = check_of(Profile(load_run([tmp_path / "job.log"])), "step_time.output")
+    assert check is not None
+    assert [fact.value for said in check.support for fact in said.facts] == [12.0, 10.0, 20.0]

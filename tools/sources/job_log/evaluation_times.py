@@ -1,0 +1,36 @@
+"""Times of whole evaluations, where the line that states one names the evaluation."""
+
+from __future__ import annotations
+
+import re
+
+from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
+
+# "[Timing] final eval finished (Took 322.18s)", "Validation took 41.5 s"; no other words between, so that the time
+# behind a loss of the validation is none of it.
+TOOK = re.compile(
+    r"(?<![A-Za-z_-])(?:eval(?:uation)?|validation)(?: (?:epoch|run|loop|pass|finished|done|completed))?"
+    rf"(?:,? \(?(?:took|finished in|completed in|done in)|\s?in):? ({NUMBER})\s?({UNIT})(?![\w/])",
+    re.I,
+)
+# Detectron2 (evaluation/evaluator.py: inference_on_dataset), after each evaluation, of its batches but the first five.
+INFERENCE = re.compile(
+    rf"\bTotal inference time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d)(\.\d{{1,9}})?"
+    rf" \({NUMBER} s / (?:iter|img) per device"
+)
+NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
+MARKS = ("took ", "Took ", " in ", "took: ", "Total inference time")
+
+
+def evaluation_s(text: str) -> float | None:
+    """The seconds of a whole evaluation that the line states; None where it states none."""
+    if not any(mark in text for mark in MARKS):
+        return None
+    if found := INFERENCE.search(text):
+        whole_s = clock_s(found[1])
+        return None if whole_s is None else whole_s + float(found[2] or 0)
+    found = TOOK.search(text)
+    if found is None or NOT_WHOLE.search(text):
+        return None
+    wall_ms = in_ms(found[1], found[2])
+    return None if wall_ms is None else wall_ms / 1e3
