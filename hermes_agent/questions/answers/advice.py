@@ -138,7 +138,8 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
     if advice:
         sure = any(each.confidence >= SUPPORTED for each in discussion.diagnosis.causes)
         return _ordered(_supported_first(discussion), "Change this first:" if sure else LOW_CONFIDENCE)
-    warned = next((each.text for each in discussion.diagnosis.checks if each.analyzer == WARNED), [])
+    checks = discussion.diagnosis.checks
+    warned = next((each.text for each in checks if each.analyzer == WARNED and each.status != "clean"), [])
     if warned:  # what the job's output warns of stands with what to do about it
         return paragraph(warned)
     healthy = discussion.diagnosis.verdict == "healthy"

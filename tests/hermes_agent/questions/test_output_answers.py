@@ -205,6 +205,14 @@ def test_what_the_output_warns_of_answers_what_can_be_done(ask: Ask) -> None:
     assert "No cause was found" not in said
 
 
+def test_a_summary_without_a_warning_is_no_advice(ask: Ask) -> None:
+    lines = [f"{{'loss': 2.{at}, 'step': {at}, 'step_time_s': 1.0{at % 2}}}" for at in range(1, 20)]
+    summary = "{'train_runtime': 896.0, 'train_samples_per_second': 1.12, 'train_loss': 2.0}"
+    said = ask([*lines, summary], "what should I change first?")
+    assert "896 s" not in said
+    assert "No cause was found that could be advised on" in said
+
+
 def test_steps_that_vary_more_than_they_drift_are_not_called_unchanged(ask: Ask) -> None:
     walls = [(7.0, 0.4, 3.1, 0.2, 5.0, 0.3)[at % 6] * (1.0 - at / 80) for at in range(36)]
     lines = [f"step {40 + at} loss 2.0 step_time {wall:.3f} s" for at, wall in enumerate(walls)]

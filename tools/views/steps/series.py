@@ -275,13 +275,14 @@ IN_WORDS: dict[StepTime, str] = {
     "bar": "the time between two updates of a progress bar is divided by the steps between",
     "smoothed": "a progress bar shows a smoothed rate",
     "running": "each line gives a running mean over more steps than those since the one before it",
-    "stamps": "step times are differences of time stamps",
+    "stamps": "step times are differences of the time stamps or clocks of the lines",
 }
 # The same of lines that count the steps of each epoch, of which none says how many there are.
 WITHIN_EPOCHS: dict[StepTime, str] = {
     "block": "the time since the line before is divided by the steps between; what lies across the end of an epoch is"
     " left out",
-    "stamps": "step times are differences of time stamps; those across the end of an epoch are left out",
+    "stamps": "step times are differences of the time stamps or clocks of the lines; those across the end of an epoch"
+    " are left out",
 }
 MISSING_LINES = "each line gives the mean over the {} steps up to it, and some steps are in none, such as {} to {}"
 GAP = 1.5  # times the steps of a line: two lines further apart have had others between them
