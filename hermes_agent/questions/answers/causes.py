@@ -371,7 +371,8 @@ def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseSt
     paragraphs = []
     for (lead, sentences), group in names.items():
         fresh = [each for each in sentences if each not in said]
-        paragraphs.append(paragraph([lead.format(listed(group, "or")), *fresh]))
+        nearest = wording("nearest_checks") if fresh and lead == wording("not_found_absent") else ""
+        paragraphs.append(paragraph([lead.format(listed(group, "or")), nearest, *fresh]))
         said.update(sentences)
     return paragraphs
 

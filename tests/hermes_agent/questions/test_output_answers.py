@@ -205,6 +205,13 @@ def test_what_the_output_warns_of_answers_what_can_be_done(ask: Ask) -> None:
     assert "No cause was found" not in said
 
 
+def test_no_checks_are_announced_where_none_follow(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time 1.0{at % 2} s" for at in range(1, 20)]
+    said = ask(lines, "is communication the bottleneck?")
+    assert "No check for unaligned communication buffers was made on this run." in said
+    assert not said.rstrip().endswith("say the following.")
+
+
 def test_a_summary_without_a_warning_is_no_advice(ask: Ask) -> None:
     lines = [f"{{'loss': 2.{at}, 'step': {at}, 'step_time_s': 1.0{at % 2}}}" for at in range(1, 20)]
     summary = "{'train_runtime': 896.0, 'train_samples_per_second': 1.12, 'train_loss': 2.0}"
