@@ -14,7 +14,7 @@ from tools.sources.job_log.collective_reports import reports
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import DICTIONARY_LINES, FREE_LINES, GENERIC_LINES, JSON_LINES
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
-from tools.sources.job_log.grammars.library_lines import KERAS_EPOCHS, KERAS_LINES
+from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS, KERAS_LINES
 from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import LineReader, line_starts

@@ -6,7 +6,8 @@ import re
 
 from tools.run.recorded.job_log import EpochTime
 from tools.sources.job_log.grammars.generic_lines import OTHER_WORK
-from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
+from tools.sources.job_log.grammars.keras_lines import WITHOUT_RATE, epoch_of_bar
+from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms
 
 # "epoch_Time" of minimind is an estimate of what is left, and is not written so.
 NAMED = re.compile(
@@ -30,10 +31,6 @@ ENDED = ("finished", "completed")  # of other work they end the training of an e
 SECONDS = re.compile(rf",?\s?(?:and )?({NUMBER})\s?(seconds?|secs?|s)\b(?!/| per)")  # behind minutes
 PART = re.compile(r"\bPart (\d{1,6}),")  # DistDGL: a trainer, one of each rank
 OF_EPOCH = re.compile(rf",\s([A-Za-z][\w +/-]{{0,40}}): ({NUMBER})(?=,|\s|\Z)")
-# Of Keras before 2.0.9 without the time of a step: what it counts may be samples (Model.fit) or steps (fit_generator).
-KERAS = re.compile(
-    r"(?:\A|\s)(\d{1,9})/(\d{1,9}) \[[=>.]{5,60}\] - (ETA: )?(?:(\d{1,9})s|(\d[\d:]{2,11})) - (?=[A-Za-z])"
-)
 WITHIN = re.compile(r"\]?\s?\(\d{1,15}/\d{1,15}\)")  # behind the number of the epoch: a time then is what is left of it
 MARKS = ("poch", "] - ")
 
@@ -47,8 +44,8 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     time that is left is that so far per item, times the items left)."""
     if not any(mark in text for mark in MARKS):
         return None
-    if shown := list(KERAS.finditer(text)):
-        return _of_keras(shown[-1], line, file)
+    if shown := list(WITHOUT_RATE.finditer(text)):
+        return epoch_of_bar(shown[-1], line, file)
     if summed := SUMMED.search(text):
         wall_ms = in_ms(summed[2], summed[3])
         return None if wall_ms is None else EpochTime(wall_ms, line, file, epoch=int(summed[1]))
@@ -82,12 +79,3 @@ def _of_training(text: str, start: int) -> bool:
     other = (found[0].lower() for found in OTHER_WORK.finditer(text, 0, start))
     before = text[max(start - LOOKED_BEFORE, 0) : start]
     return all(word in ENDED for word in other) and BEFORE.search(before) is not None
-
-
-def _of_keras(found: re.Match[str], line: int, file: int) -> EpochTime | None:
-    done, whole = int(found[1]), int(found[2])
-    seconds = float(found[4]) if found[4] else clock_s(found[5])
-    if not seconds or not 0 < done <= whole or (done < whole) is not bool(found[3]):
-        return None
-    each_ms = 1e3 * seconds / (whole - done if found[3] else whole)
-    return EpochTime(each_ms * whole, line, file, items=whole, expected=bool(found[3]))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.sources.job_log.grammars import framework_lines, generic_lines, library_lines, meter_lines, speed_lines
+from tools.sources.job_log.grammars import (
+    framework_lines,
+    generic_lines,
+    keras_lines,
+    library_lines,
+    meter_lines,
+    speed_lines,
+)
 from tools.sources.job_log.grammars.stated_mfu import with_mfu
 from tools.sources.job_log.grammars.step_figures import StepLine
 
@@ -34,7 +41,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     ((" sec)", "TimeHistory:"), library_lines.tensorflow),
     (("raining iter ",), library_lines.niftynet),
     (("Speed: ",), library_lines.mxnet),
-    (("s/step",), library_lines.keras),
+    (("s/step",), keras_lines.keras),
     (("Data (t): ",), meter_lines.open_clip),
     ((")s/itr",), meter_lines.pose_trainer),
     (("Epoch: [", "Epoch [", "Epoch:[", "Train: ", "TRAIN: "), meter_lines.imagenet),
