@@ -82,6 +82,7 @@ def test_a_family_is_answered_cause_by_cause_with_the_open_ones_named(late: Disc
     assert "Nothing found points to the network, but not every question about it could be answered." in answer.text
     assert "Not assessable from these sources: bandwidth contention or packet retransmission." in answer.text
     assert "No check for unaligned communication buffers" in answer.text
+    assert not answer.text.rstrip().endswith(("checks:", "following."))
 
 
 def test_a_check_that_found_another_cause_does_not_clear_the_one_asked_for(loader: Discussion) -> None:

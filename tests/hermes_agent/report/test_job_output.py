@@ -8,9 +8,11 @@ import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
+from hermes_agent.report.text import render_text
 from hermes_agent.workflow.diagnose import diagnose
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.job_log.test_communication import NCCL, WATCHDOG
+from tests.tools.sources.utilisation import outputs
 
 
 def test_a_hang_is_the_first_that_is_said(tmp_path: Path) -> None:
@@ -132,6 +134,24 @@ def test_even_steps_are_called_even_and_not_slow(tmp_path: Path) -> None:
     found = diagnosis_of(tmp_path, lines_of(*[0.5, 0.51] * 6))
     assert "steps are even (" in found.answer[0]
     assert "is not in the job's output" in found.answer[0]
+
+
+def test_lines_that_only_get_slower_are_not_called_even(tmp_path: Path) -> None:
+    found = diagnosis_of(tmp_path, lines_of(*[0.5 + 0.002 * at for at in range(7)]))
+    assert "are even" not in " ".join(found.answer)
+
+
+def test_a_table_of_devices_from_before_the_first_step_is_not_in_the_first_answer(tmp_path: Path) -> None:
+    steps = megatron(*((step, 500.0) for step in range(1, 8)))
+    assert "Kernels ran in" not in " ".join(diagnosis_of(tmp_path, outputs.TABLE + steps).answer)
+    assert "Kernels ran in" in " ".join(diagnosis_of(tmp_path, steps + outputs.TABLE).answer)
+
+
+def test_a_file_that_holds_steps_and_a_table_of_devices_is_one_file(tmp_path: Path) -> None:
+    steps = megatron(*((step, 500.0) for step in range(1, 8)))
+    found = diagnosis_of(tmp_path, steps + outputs.TABLE)
+    assert len(found.run.sources) == 2
+    assert render_text(found).startswith("job.log · ")
 
 
 def test_of_few_steps_the_longest_is_named_and_no_p95(tmp_path: Path) -> None:
