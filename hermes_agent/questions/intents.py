@@ -152,6 +152,9 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
     return tuple(known[name] for name in dict.fromkeys(cited_ids(text)) if name in known)
 
 
+EVALUATION = "evaluation"  # the topic
+
+
 def _not_measurable(discussion: Discussion, error: UsageError) -> str:
     """Why there is no figure, and what the job's own timers say of a step, or its throughput without a time."""
     why = f"What was asked cannot be measured on this run: {unbracketed(str(error))}."
@@ -228,7 +231,8 @@ def _figure_or(
         if profile.traced or profile.run.ascend is not None:
             return FIGURE, figures.declined(wanted, unbracketed(str(error)))
         none = f"This run has no answer to exactly that, {wanted.spoken}: no trace was read."
-        return FIGURE, blocks([none, steps.timed_parts(discussion)])
+        by_lines = job_output.stated_evaluations(discussion) if wanted.topic.title == EVALUATION else ""
+        return FIGURE, by_lines or blocks([none, steps.timed_parts(discussion)])
 
 
 def _of_its_name(discussion: Discussion, question: Question, name: str, text: str) -> str:

@@ -14,6 +14,7 @@ from hermes_agent.questions.answers.steps import start_left_out
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
+from tools.analyzers.steps.output_warnings import evaluation_times
 from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
@@ -106,6 +107,14 @@ def stated_throughput(discussion: Discussion) -> str:
     """What an output that states no time of a step shows by its throughput; empty for all other runs."""
     check = _check(discussion, THROUGHPUT)
     return "" if check is None else paragraph(check.text)
+
+
+def stated_evaluations(discussion: Discussion) -> str:
+    """How long evaluations take by the lines of the job's output that state it; empty where none does."""
+    profile = discussion.profile()
+    log = profile.run.job_log
+    said = [] if log is None else evaluation_times(profile, log)
+    return paragraph(discussion.say(each.template, *each.facts) for each in said)
 
 
 def drift(discussion: Discussion, question: Question) -> str:

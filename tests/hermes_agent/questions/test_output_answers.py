@@ -212,6 +212,13 @@ def test_no_checks_are_announced_where_none_follow(ask: Ask) -> None:
     assert not said.rstrip().endswith("say the following.")
 
 
+def test_the_time_of_an_evaluation_is_the_one_that_a_line_states(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time 1.0{at % 2} s" for at in range(1, 20)]
+    assert ask(lines, "how long does the evaluation take?").startswith("This run has no answer to exactly that")
+    said = ask([*lines, "final evaluation took 322.18 s"], "how long does the evaluation take?")
+    assert re.fullmatch(r"An evaluation took 322 s \[E\d+\] by line 20\.", said.strip())
+
+
 def test_a_summary_without_a_warning_is_no_advice(ask: Ask) -> None:
     lines = [f"{{'loss': 2.{at}, 'step': {at}, 'step_time_s': 1.0{at % 2}}}" for at in range(1, 20)]
     summary = "{'train_runtime': 896.0, 'train_samples_per_second': 1.12, 'train_loss': 2.0}"

@@ -134,7 +134,7 @@ def output_warnings(profile: Profile) -> Check | None:
         said.append(say(text, mean))
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
-    said += _evaluations(profile, log)
+    said += evaluation_times(profile, log)
     said += bars_apart(log)
     said += single_line(profile, log)
     if not said:
@@ -149,7 +149,7 @@ def _warned(profile: Profile, kind: WarningKind) -> list[Sentence]:
     return said if stated is None else [*said, say(STATED_S[kind], stated)]
 
 
-def _evaluations(profile: Profile, log: JobLog) -> list[Sentence]:
+def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of an evaluation, as lines state it."""
     count = len(log.evaluation_times)
     if not count:

@@ -56,6 +56,9 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     source = stated_by(profile.run) if series.origin == "job_log" else SOURCES[series.origin]
     qualifier, stretch = untouched(profile), _stretch(series.level)
     steps = "unprofiled steps" if qualifier == UNPROFILED else f"steps {qualifier}".rstrip()
+    log = profile.run.job_log if series.origin == "job_log" else None
+    if series.averaged and log is not None and log.step_time in SINGLE:
+        steps = f"printed {steps}"
     which = f"{stretch}{steps}" if stretch else steps.capitalize()
     text = f"{which} take {{0}} on average by {source}; "
     if series.averaged:
