@@ -21,7 +21,6 @@ from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.knowledge.untrained import without_training
 from tools.metrics.step_time import slowest_on_average
-from tools.run.first_printed import sampled_before_steps
 from tools.run.model import Source, SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -247,7 +246,6 @@ SAMPLED = (
 COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
 # Of which steps that a job prints show nothing.
 OF_DEVICES = ("computation.device_use", "memory.output_peak", "memory.device_samples")
-OF_READINGS = ("computation.device_use", "memory.device_samples")
 MOST_SAMPLED = 4  # sentences of what samples show, findings first
 
 
@@ -258,9 +256,7 @@ def _of_samples(profile: Profile) -> list[Sentence]:
     if profile.measured:
         said += [each for check in checks if check.name in COMPARED and not check.findings for each in _seen(check)]
         if not profile.traced and profile.series is not None and profile.series.origin == "job_log":
-            apart = OF_READINGS if _all_before_steps(profile) else ()
-            shown = [each for each in checks if each.name in OF_DEVICES and each.name not in apart]
-            shown = [check for check in shown if check.status in ("found", "clean")]
+            shown = [check for check in checks if check.name in OF_DEVICES and check.status in ("found", "clean")]
             said += [each for check in shown if not check.findings for each in check.support]
     else:
         said += [
@@ -271,12 +267,6 @@ def _of_samples(profile: Profile) -> list[Sentence]:
             for each in check.support
         ]
     return said[:MOST_SAMPLED]
-
-
-def _all_before_steps(profile: Profile) -> bool:
-    """Whether every reading stands before the first printed step: none of them shows the training."""
-    counters = profile.run.counters
-    return counters is not None and len(sampled_before_steps(profile.run)) == len(counters.sources)
 
 
 MOST_OF_A_KIND = 3  # sentences of where host threads are, or of the allocator
