@@ -230,9 +230,11 @@ def _figure_or(
         profile = discussion.profile()
         if profile.traced or profile.run.ascend is not None:
             return FIGURE, figures.declined(wanted, unbracketed(str(error)))
-        none = f"This run has no answer to exactly that, {wanted.spoken}: no trace was read."
-        by_lines = job_output.stated_evaluations(discussion) if wanted.topic.title == EVALUATION else ""
-        return FIGURE, by_lines or blocks([none, steps.timed_parts(discussion)])
+        none = f"This run has no answer to exactly that, {wanted.spoken}"
+        if wanted.topic.title == EVALUATION and profile.run.job_log is not None:
+            unstated = f"{none}: {wording('no_evaluation_line')}, and no trace was read."
+            return FIGURE, job_output.stated_evaluations(discussion) or unstated
+        return FIGURE, blocks([f"{none}: no trace was read.", steps.timed_parts(discussion)])
 
 
 def _of_its_name(discussion: Discussion, question: Question, name: str, text: str) -> str:

@@ -16,16 +16,20 @@ from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
 from tools.analyzers.registry import check_of, checks_for, has_own_check, spec_of, unwatched_causes
+from tools.analyzers.steps.output_tables import DATA_TIMERS
+from tools.errors import UsageError
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of, known_mechanism
 from tools.knowledge.thresholds import Thresholds
+from tools.metrics.recorded.job_tables import step_timers
 from tools.views.communication.arrivals import arrivals, blame
 
 NOT_SO_FAR_APART = "Not at that distance: "
 DEFINED = 3  # causes of one subject that are defined in full
+TIMERS_SHOWN = 4
 RATED = 5  # causes whose confidence is given
 OPEN_NAMED = 5  # checks without an answer that are named
 WELL_SUPPORTED = Thresholds()["confidence"]
@@ -92,6 +96,10 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     if not any(each.listed for each in found) and (reported := _reported_ranks(discussion, subject)):
         return reported
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
+    timers = _by_timers(discussion, subject) if len(found) > 1 else TimersSay()
+    if timers.settles:
+        return timers.text
+    lead = _lead(subject, found, not discussion.profile().measured, bool(timers.text)) if len(found) > 1 else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
     if LIBRARY.search(words) and YES_OR_NO.search(words) and (waited := _not_the_library(discussion, subject, found)):
@@ -99,7 +107,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     return blocks(
         [
             _by_stacks(discussion, subject),
-            paragraph([waits, _lead(subject, found, not discussion.profile().measured) if len(found) > 1 else ""]),
+            timers.text,
+            paragraph([waits, lead]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
             *_not_found(discussion, subject, found),
@@ -137,6 +146,55 @@ def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[Caus
         return paragraph(["No:", *check.text])
     listed = [_found(discussion, each, place, record, words) for each in found for place, record in each.listed]
     return blocks(listed) if listed else None
+
+
+TIMER_COMMUNICATES = re.compile(
+    r"(?<![a-z])(?:all[-_ ]?reduce|all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all|broadcast|send|recv|p2p"
+    r"|comm)(?![a-z])",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class TimersSay:
+    """What the job's own timers say of a subject; ``settles``: nothing else need be said, as it takes hardly any."""
+
+    text: str = ""
+    settles: bool = False
+
+
+def _by_timers(discussion: Discussion, subject: Subject) -> TimersSay:
+    """What the job's own timers say of communication or of making a batch, asked about as a whole; else empty."""
+    profile, asked = discussion.profile(), set(subject.causes)
+    if profile.traced or profile.run.job_log is None:
+        return TimersSay()
+    families = {family_of(each) for each in asked}
+    communicates = families <= {"communication", "parallel"} and "communication" in families
+    if not communicates and not asked >= OF_LOADER:
+        return TimersSay()
+    try:
+        names = [name for name in sorted(step_timers(profile)) if _timer_of(name, communicates)]
+    except UsageError:
+        return TimersSay()
+    rated = sorted(
+        ((discussion.measure("timer_pct", name=name), name) for name in names), key=lambda each: -each[0].value
+    )
+    noted = profile.thresholds["noted_pct"]
+    shown = [each for each in rated if each[0].value >= noted][:TIMERS_SHOWN] or rated[:1]
+    if not shown:
+        return TimersSay()
+    parts = listed([f"{{{at}}} in {{n{at}}}" for at in range(len(shown))])
+    little = not communicates and shown[0][0].value < noted
+    kind = wording("timed_communication") if communicates else wording("timed_batches")
+    text = (wording("timed_hardly") if little else kind).format(parts=parts)
+    said = discussion.say(text, *(fact for fact, _ in shown), names=tuple(name for _, name in shown))
+    first = next(iter(discussion.diagnosis.causes), None)
+    found = f"The first cause found is {cause_title(first.cause, first.mechanism)}." if first else ""
+    return TimersSay(paragraph([said, found]), settles=little)
+
+
+def _timer_of(name: str, communicates: bool) -> bool:
+    return bool(TIMER_COMMUNICATES.search(name)) if communicates else name.lower() in DATA_TIMERS
 
 
 def _by_stacks(discussion: Discussion, subject: Subject) -> str:
@@ -253,8 +311,11 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     return none and wording("no_communication").format(title=subject.title, none=none)
 
 
-def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool) -> str:
-    """What the checks for a subject say of it; ``alone``: no steps are known, only what samples or the output show."""
+def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bool) -> str:
+    """What the checks for a subject say of it; ``alone``: no steps are known, only what samples or the output show.
+
+    ``timed``: the job's own timers, which are stated before, give it a share of the step.
+    """
     title, kinds = capital(subject.title), {each.kind for each in found}
     if "listed" in kinds:
         return f"{title} has a part in it."
@@ -269,6 +330,8 @@ def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool) -> str:
     if kinds & {"open", "absent", "unwatched"}:
         if alone and any(check.status == "found" for each in found for check in each.checks):
             return wording("seen_of").format(subject.title)
+        if timed:
+            return wording("timed_open").format(subject.title)
         return f"Nothing found points to {subject.title}, but not every question about it could be answered."
     return f"Nothing points to {subject.title}: all checks for it are clean."
 

@@ -271,3 +271,28 @@ def test_the_time_of_an_evaluation_that_no_trace_shows_is_not_said_to_lack_a_ran
 def test_the_first_step_is_named_by_its_own_number(ask: Ask) -> None:
     lines = [f"iter {at}: loss 2.5, time {9000.0 if at == 0 else 900.0 + at % 3:.2f}ms" for at in range(0, 120, 10)]
     assert "Step 0: 9000 ms" in ask(lines, "why is it slow?")
+
+
+def timed(communicates_ms: float, batch_ms: float) -> list[str]:
+    """Lines of Megatron-LM with steps of a second and their timers."""
+    step = " iteration {:8d}/ 100 | consumed samples: 8 | elapsed time per iteration (ms): {:.1f} | loss scale: 1.0 |"
+    parts = "time (ms) | forward-compute: 100.00 | backward-params-all-reduce: {:.2f} | batch-generator: {:.2f}"
+    lines = [(step.format(at, 1000.0 + at % 3), parts.format(communicates_ms, batch_ms)) for at in range(1, 31)]
+    return [line for both in lines for line in both]
+
+
+def test_timers_of_communication_and_of_batches_answer_for_them_before_what_no_check_could_see(ask: Ask) -> None:
+    lines = timed(600.0, 2.5)
+    said = ask(lines, "is communication the bottleneck?")
+    assert "By the job's timers a step spends 59.9 % [E" in said
+    assert "in `backward-params-all-reduce`" in said
+    assert "No check could find out whether communication is a bottleneck" in said
+    assert "Nothing found points" not in said
+    assert "0.25 % [E" in ask(lines, "is data loading the bottleneck?")
+
+
+def test_the_time_of_an_evaluation_is_that_of_its_line_or_not_in_a_form_that_is_read(ask: Ask) -> None:
+    assert "10.7 s [E" in ask([*timed(1.0, 1.0), "val_loss:0.94 eval_time:10663ms"], "how long do evaluations take?")
+    said = ask(timed(1.0, 1.0), "how long do evaluations take?")
+    assert "no line of the job's output states it in a form that is read" in said
+    assert "all-reduce" not in said

@@ -18,8 +18,16 @@ INFERENCE = re.compile(
     rf"\bTotal inference time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d)(\.\d{{1,9}})?"
     rf" \({NUMBER} s / (?:iter|img) per device"
 )
+# "eval_time:10663ms", "val_time: 3.2 s"; 'eval_runtime' of HF Trainer's records is in seconds. Not behind the place of
+# a batch, of which the time may be: "[20/242] eval_time: 12 ms".
+NAMED = re.compile(
+    rf"(?<![\w/.-])['\"]?(?:eval(?:uation)?|val(?:idation)?)_(?:run)?time['\"]?\s*[:=]\s*({NUMBER})\s?({UNIT})(?![\w/])",
+    re.I,
+)
+RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"]?[,}}]")
+OF_BATCHES = re.compile(r"\[\s*\d+\s*/\s*\d+\]|\b(?:batch|iter|iteration)\b", re.I)
 NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
-MARKS = ("took ", "Took ", " in ", "took: ", "Total inference time")
+MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total inference time")
 
 
 def evaluation_s(text: str) -> float | None:
@@ -29,7 +37,9 @@ def evaluation_s(text: str) -> float | None:
     if found := INFERENCE.search(text):
         whole_s = clock_s(found[1])
         return None if whole_s is None else whole_s + float(found[2] or 0)
-    found = TOOK.search(text)
+    if found := RUNTIME.search(text):
+        return float(found[1])
+    found = TOOK.search(text) or (None if OF_BATCHES.search(text) else NAMED.search(text))
     if found is None or NOT_WHOLE.search(text):
         return None
     wall_ms = in_ms(found[1], found[2])
