@@ -77,6 +77,7 @@ class Saving:
     resampled_ms: tuple[float, float] | None = None  # the 80 % interval of the saving where few steps may stand for all
     at_most: bool = False  # the saving is the most that it can be; how much less it is, nothing recorded shows
     outside_ms: float = 0.0  # of a step that ``step_ms`` does not hold and that stays
+    bound_ms: float | None = None  # more than this cannot be saved, however far predictions of its kind have been off
     of_series: bool = False  # counted in the unprofiled steps, so no recording without steps limits it
 
 

@@ -20,7 +20,7 @@ from tools.knowledge.taxonomy import causes
 from tools.metrics.communication.pipeline import Stages, pipeline
 from tools.metrics.communication.pipeline_layers import listed, planned_stages
 from tools.metrics.io import loader_spans
-from tools.metrics.recorded.job_log import schedule_saving_pct, schedule_step_ms, stated_bubble_pct
+from tools.metrics.recorded.job_log import most_idle_pct, schedule_saving_pct, schedule_step_ms, stated_bubble_pct
 from tools.views.communication.collectives import collectives
 from tools.views.communication.transfers import fits, transfers
 from tools.views.device.kernels import MATH_CLASSES, MATRIX_UNIT, device_of, kernel_table, spec_for
@@ -100,14 +100,19 @@ def _buckets(profile: Profile, asked: AskedChange) -> Effect | Refused:
     return Effect(asked.text, "planner", rests_on, figure=figure)
 
 
-def _figure(profile: Profile, saved_ms: float, least_ms: float, most_ms: float, error_ms: float) -> Prediction:
-    """A saving that no replay gives, with an interval as savings from records have it."""
+def _figure(
+    profile: Profile, saved_ms: float, least_ms: float, most_ms: float, error_ms: float, bound_ms: float | None = None
+) -> Prediction:
+    """A saving that no replay gives, with an interval as savings from records have it, not beyond ``bound_ms``."""
     before_ms, far = profile.mean_step_ms, reach(profile, "figure")
     floor_ms = FLOOR_SHARE * before_ms
+    hopeful_ms = before_ms - saved_ms - far.hopeful * (most_ms - saved_ms) - error_ms
+    if bound_ms is not None:
+        hopeful_ms = max(hopeful_ms, before_ms - bound_ms)
     return Prediction(
         step_ms_before=before_ms,
         step_ms_after=max(before_ms - saved_ms, floor_ms),
-        low_ms=max(before_ms - saved_ms - far.hopeful * (most_ms - saved_ms) - error_ms, floor_ms),
+        low_ms=max(hopeful_ms, floor_ms),
         high_ms=max(before_ms - saved_ms + far.cautious * (saved_ms - least_ms), floor_ms) + error_ms,
         steps=(),
         recorded_ms=before_ms,
@@ -253,7 +258,8 @@ def _by_schedule(profile: Profile, asked: AskedChange) -> Effect | Refused:
         f"(p - 1) / (v m + p - 1); a step of {asked.number:g} micro-batches, each as long as now, takes "
         f"{longer.value:.0f} ms, with a global batch in proportion"
     )
-    figure = _figure(profile, saved_ms, least_ms, most_ms, 0.0)
+    bound_ms = max(most_idle_pct(profile), saved.value) / 100.0 * profile.mean_step_ms
+    figure = _figure(profile, saved_ms, least_ms, most_ms, 0.0, bound_ms)
     return Effect(asked.text, "formula", rests_on, figure=figure, same_samples=True)
 
 

@@ -224,10 +224,11 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
     least_ms = saving.saved_ms - far.cautious * (saving.saved_ms - saving.least_ms)
     if saving.resampled_ms is not None:
         least_ms, most_ms = min(least_ms, saving.resampled_ms[0]), max(most_ms, saving.resampled_ms[1])
+    low_ms = max(step_ms - most_ms - saving.error_ms, floor_ms)
     return Prediction(
         step_ms_before=step_ms,
         step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
-        low_ms=max(step_ms - most_ms - saving.error_ms, floor_ms),
+        low_ms=low_ms if saving.bound_ms is None else max(low_ms, step_ms - saving.bound_ms),
         high_ms=max(step_ms - least_ms, floor_ms) + saving.error_ms,
         steps=finding.steps,
         recorded_ms=recorded_ms,

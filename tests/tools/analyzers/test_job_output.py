@@ -28,6 +28,9 @@ using world size: 16, data-parallel-size: 2, tensor-model-parallel size: 1, pipe
 STEPS = tuple((step, 1000.0 + step % 2) for step in range(1, 31))
 
 
+UNDIVIDED = "A stage has no more layers than parts: an interleaved schedule cannot divide it further."
+
+
 def profile_of(folder: Path, text: str) -> Profile:
     (folder / "job.out").write_text(text)
     return Profile(load_run([folder]))
@@ -91,6 +94,13 @@ def test_timers_of_a_rank_confirm_or_refute_the_schedule(
     assert [finding.confidence for finding in check.findings] == ([pytest.approx(sure, abs=0.06)] if sure else [])
 
 
+def test_the_range_of_the_gain_ends_where_no_idle_time_is_left(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, PIPELINE.format(batch=8) + megatron(*STEPS))
+    alone = ranking(profile).causes[0].alone
+    assert alone is not None
+    assert alone.speedup < alone.speedup_high <= 11 / 4 + 1e-9
+
+
 def test_enough_micro_batches_are_clean_and_no_pipeline_is_no_question(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, PIPELINE.format(batch=128) + megatron(*STEPS))
     check = answer(profile, "pipeline.schedule")
@@ -109,6 +119,12 @@ def test_the_206_billion_parameter_log_has_a_pipeline_bubble(traces: Path) -> No
     assert ranked.causes[0].finding.cause == "pipeline_bubble"
     facts = {fact.metric: fact.value for each in ranked.causes[0].finding.details for fact in each.facts}
     assert facts["timed_compute_pct"] == pytest.approx(100 * 4 / 67, abs=1.0)  # timers and schedule agree
+    alone = ranked.causes[0].alone
+    assert alone is not None
+    assert (
+        alone.speedup < alone.speedup_high <= 100 / facts["timed_compute_pct"] + 1e-9
+    )  # no more than to compute alone
+    assert UNDIVIDED in [each.template for each in ranked.causes[0].finding.against]  # 64 layers in 64 stages
 
 
 def test_sockets_and_a_forced_algorithm_are_found_in_the_library_log(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from tools.analyzers.support.answers import clean, confidence, say
 from tools.analyzers.support.figures import measure_all, measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Saving
-from tools.metrics.recorded.job_log import micro_batches, stages
+from tools.metrics.recorded.job_log import micro_batches, most_idle_pct, stages, virtual_stages
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
@@ -44,6 +44,9 @@ def schedule(profile: Profile) -> Check | Finding | None:
     step_ms = profile.mean_step_ms
     saved_ms = saved_pct / 100.0 * step_ms
     most_ms = min(bubble.value, 1.1 * saved_pct) / 100.0 * step_ms
+    bound_ms = max(most_idle_pct(profile), saved_pct) / 100.0 * step_ms
+    layers, parts = log.whole("num_layers"), int(count.value) * virtual_stages(log)
+    undivided = layers is not None and layers <= parts
     return Finding(
         cause="pipeline_bubble",
         claim=say(
@@ -57,6 +60,9 @@ def schedule(profile: Profile) -> Check | Finding | None:
             (saved_pct, limits["cause_share_pct"]), at_most=UNSEEN_CAP if computes is None else SEEN_CAP
         ),
         ranks=profile.rank_numbers,
-        saving=Saving(step_ms, saved_ms, 0.5 * saved_ms, most_ms, METHOD, same_samples=True),
+        saving=Saving(step_ms, saved_ms, 0.5 * saved_ms, most_ms, METHOD, same_samples=True, bound_ms=bound_ms),
         details=seen,
+        against=(say("A stage has no more layers than parts: an interleaved schedule cannot divide it further."),)
+        if undivided
+        else (),
     )

@@ -116,6 +116,18 @@ def _passing(log: JobLog) -> float | None:
     return None if found is None else float(found)
 
 
+def most_idle_pct(profile: Profile) -> float:
+    """The most that a better schedule can save of the step: its idle share, and what the timers leave beside computing.
+
+    UsageError where the job's output does not state its stages and micro-batches.
+    """
+    idle_pct = stated_bubble_pct(profile).value
+    try:
+        return min(idle_pct, 100.0 - timed_compute_pct(profile).value)
+    except UsageError:
+        return idle_pct
+
+
 @metric("%", "share of the step in forward and backward by the job's timers", "How much of a step does a rank compute?")
 def timed_compute_pct(profile: Profile) -> Measurement:
     """Mean over the usual steps of the timers ``forward-compute`` and ``backward-compute``, of the step."""
