@@ -213,7 +213,7 @@ def _of_output(profile: Profile) -> list[Sentence]:
         said += network.support if symptom or not profile.measured else []
     repeated = check_of(profile, "communication.library_warnings")
     said += [] if repeated is None else repeated.support
-    for name in ("step_time.throughput", "step_time.epochs", "step_time.restarts"):
+    for name in ("step_time.throughput", "step_time.epochs", "step_time.restarts", "step_time.side_work"):
         answered = check_of(profile, name)
         said += [] if answered is None else answered.support
     timed = None if profile.measured else check_of(profile, "step_time.timers")

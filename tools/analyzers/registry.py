@@ -56,6 +56,7 @@ from tools.analyzers.steps import (
     profile_tables,
     reported_errors,
     restarts,
+    side_work,
     step_time,
     throughput,
 )
@@ -73,6 +74,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (
         *(step_time.level, step_time.fluctuation, step_time.trend, step_time.change_point, step_time.rhythm),
         *(step_time.slowest_rank, throughput.throughput, epoch_times.epochs, restarts.job_restarts),
+        side_work.side_work,
     ),
     (critical_path.critical_path,),
     (idle.device_idle, idle.queued_idle),

@@ -16,6 +16,7 @@ from tools.judgement.thread_leads import thread_lead
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.recorded.job_tables import step_timers
+from tools.metrics.recorded.side_work import series_without
 from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
@@ -168,9 +169,14 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
 
 def _uneven(profile: Profile) -> bool:
     """Whether steps differ by more than what they compute does."""
-    long = "max" if _few_or_means(profile) else "p95"
-    most, median = (measure(profile, "series_step_ms", statistic=each) for each in (long, "median"))
+    most, median = (_spread(profile, each) for each in ("max" if _few_or_means(profile) else "p95", "median"))
     return most.value >= profile.thresholds["uneven_steps_ratio"] * median.value > 0.0
+
+
+def _spread(profile: Profile, statistic: str) -> Fact:
+    """A figure of the steps, of those without evaluations and saves where it is known which these are."""
+    free = measured(profile, "side_work_free_ms", statistic=statistic)
+    return measure(profile, "series_step_ms", statistic=statistic) if free is None else free
 
 
 def _few_or_means(profile: Profile) -> bool:
@@ -196,11 +202,11 @@ def _of_length(profile: Profile, step: Fact) -> Sentence:
         return Sentence(SAID["waited" if waited else "step"], (step, *waited))
     series = profile.series
     if series is not None and _few_or_means(profile):
-        spread = (measure(profile, "series_step_ms", statistic=each) for each in ("max", "median"))
+        spread = (_spread(profile, each) for each in ("max", "median"))
         by_wait = _wait_of_longest(profile, step)
         said = SAID["uneven_lines_by_wait" if by_wait else "uneven_lines_waited" if waited else "uneven_lines"]
-        return Sentence(said % longest_steps(series), (step, *spread, *waited, *by_wait))
-    spread = (measure(profile, "series_step_ms", statistic=each) for each in ("median", "p95"))
+        return Sentence(said % longest_steps(series_without(profile) or series), (step, *spread, *waited, *by_wait))
+    spread = (_spread(profile, each) for each in ("median", "p95"))
     return Sentence(SAID["uneven_waited" if waited else "uneven"], (step, *spread, *waited))
 
 
@@ -216,7 +222,7 @@ def _wait_of_longest(profile: Profile, step: Fact) -> tuple[Fact, ...]:
     """What the longest line waits for data, where that is most of what it takes more than the median line; else ()."""
     if not _stated_wait(profile, step):
         return ()
-    most, median = (measure(profile, "series_step_ms", statistic=each) for each in ("max", "median"))
+    most, median = (_spread(profile, each) for each in ("max", "median"))
     wait = measured(profile, "logged_longest_wait_ms", rank=step.ranks[0])
     return () if wait is None or wait.value < MOSTLY_WAIT * (most.value - median.value) else (wait,)
 

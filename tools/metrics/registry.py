@@ -67,6 +67,7 @@ from tools.metrics.recorded import (
     samples,
     saves,
     series,
+    side_work,
     throughput,
 )
 from tools.quotes import quoted
@@ -146,7 +147,7 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment, epoch_times),
-    *(profile_rows, repeated_lines, restarts, samples, saves, series, throughput),
+    *(profile_rows, repeated_lines, restarts, samples, saves, series, side_work, throughput),
     *(ascend, collective_calls, collector, drift),
     *(
         job_log,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from tools.analyzers.steps.side_work import WANTED, works_named
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import Need, check
@@ -45,7 +46,7 @@ EVALUATING = (
     "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step: next to them the output says that"
     " the model is evaluated."
 )
-WANTED = "Evaluation is wanted work; what can change is how often it runs and on how many batches."
+BOTH_WORKS = "Long steps recur every {0}; the output names evaluations and saves at them, which are counted apart."
 RARER = "They would cost 5 % of the mean step every {0}, and 1 % every {1}."
 WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
 UNPLACED_CAP = 0.65  # samples are too far apart to show that it is written in the long steps
@@ -141,6 +142,8 @@ def _otherwise_long(profile: Profile, series: RunSeries, stalls: Stalls, rank: i
     if small or _filled_by_other(series, stalls, rank):
         text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=rank), cost))
+    if len(works_named(profile)) > 1:
+        return clean(say(BOTH_WORKS, measure(profile, "stall_period_steps", rank=rank)))
     if ended_by_limit(profile, rank, stalls):
         text = "Long steps recur every {0} until the output reports the limit of recompilations, and end there."
         return clean(say(text, measure(profile, "stall_period_steps", rank=rank)))

@@ -21,7 +21,7 @@ from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.peak_memory import PeakMemories
 from tools.sources.job_log.reported_errors import ReportedErrors
-from tools.sources.job_log.side_work import side_work
+from tools.sources.job_log.side_work import evaluates, side_work
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -82,7 +82,22 @@ SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))'
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
 FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
 MOST_NOTES = 1 << 16
-MARKS = ("sav", "Sav", "SAV", "heckpoint", "CHECKPOINT", "kpt", "rote", "rit", "ump", "tor", "val", "Val", "VAL")
+MARKS = (
+    "sav",
+    "Sav",
+    "SAV",
+    "heckpoint",
+    "CHECKPOINT",
+    "kpt",
+    "rote",
+    "rit",
+    "ump",
+    "tor",
+    "val",
+    "Val",
+    "VAL",
+    "Test",
+)
 NOT_FINITE = re.compile(
     r"(?:loss|grad[ _]?norm)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?[-+]?(?:nan|inf)(?:inity)?\b"
     r"|number of nan iterations:\s{1,9}[1-9]",
@@ -235,6 +250,7 @@ class Messages:
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     _lost_step: int = UNNUMBERED
+    _evaluating: bool = False  # a line since the last step line says so
     _xla_took: tuple[int, float] = (-XLA_LINES, 0.0)  # line and seconds
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
@@ -263,6 +279,7 @@ class Messages:
 
     def behind(self, line: int, text: str, rank: int | None = None) -> None:
         """Read what another writer put behind a progress bar, which ends no line: a time-out or a warning."""
+        self._evaluating = False
         if not self._of_watchdog(line, text, rank):
             self._warned(line, text)
 
@@ -280,13 +297,21 @@ class Messages:
         self.peaks.take(line, text)
         if (seconds := evaluation_s(text)) is not None and len(self.evaluated) < MOST_NOTES:
             self.evaluated.append(Cited(str(seconds), line, self.file))
-        if any(mark in text for mark in MARKS) and (found := side_work(text)) is not None:
-            kept = self.notes[found.kind]
-            if len(kept) < MOST_NOTES:
-                kept.append(StepNote(found.words, line, self.file, found.step))
+        if not any(mark in text for mark in MARKS):
+            return
+        if (found := side_work(text)) is not None:
+            self._noted(found.kind, StepNote(found.words, line, self.file, found.step))
+        elif not self._evaluating and evaluates(text):
+            self._evaluating = True  # until the next step line: an evaluation prints many
+            self._noted("evaluation", StepNote("", line, self.file))
+
+    def _noted(self, kind: str, note: StepNote) -> None:
+        if len(self.notes[kind]) < MOST_NOTES:
+            self.notes[kind].append(note)
 
     def stepped(self, line: int, text: str, step: int) -> None:
         """A step line, whose loss or gradient norm may be no finite number; a step that ranks in a row print is one."""
+        self._evaluating = False
         if NOT_FINITE.search(text):
             if step != self._lost_step or step == UNNUMBERED:
                 self._count("not_finite_loss", line, 1.0)

@@ -414,14 +414,14 @@ def _of_one_kind(stamps: list[Stamp | None]) -> list[Stamp]:
 
 
 def _far_apart(stamps: list[Stamp | None]) -> list[int]:
-    """Rows whose stamps are so far apart that their resolution is ``1 / JOINED_STEPS`` of it; none where all are."""
+    """Rows whose stamps are so far apart that their resolution is ``1 / JOINED_STEPS`` of it or less."""
     known = _of_one_kind(stamps)
     rows = [0]
     least_s = JOINED_STEPS * max((stamp.resolution_s for stamp in known), default=0.0)
     for row in range(1, len(known)):
         if after(known[row], known[rows[-1]]) >= least_s:
             rows.append(row)
-    return rows if LEAST_ROWS <= len(rows) < len(known) else []
+    return rows if len(rows) >= LEAST_ROWS else []
 
 
 def _typed(table: pd.DataFrame) -> pd.DataFrame:

@@ -36,6 +36,25 @@ class SideWork:
     words: str
 
 
+# Of what is printed while the model is evaluated, without a step: "Start validation, Total sample: 250",
+# "Test: [ 3/40]", "'eval_loss': 1.2"; not a setting ("eval_batch_size", "validation set: data/val.json").
+EVALUATING = re.compile(
+    r"(?<![A-Za-z_-])(?:valid(?:ation|ating|ated)?|eval(?:uation|uating|uated)?|val)(?![A-Za-z_/=-])"
+    r"|\beval_(?:loss|runtime|acc\w{0,8}|samples_per_second)\b|\bval_(?:loss|acc\w{0,8})\b|(?:\A|\bINFO\b)\W{0,9}Test(?:ing)?\]?:\s",
+    re.I,
+)
+OF_SETTING = re.compile(
+    r"\b(?:eval|val(?:idation)?)[ _-]?(?:set|split|data\w{0,8}|batch|size|samples|steps|file|path|dir)\b"
+    r"|\b(?:not|no|skip\w{0,4}|without|next|will|then|interval|every|args?|config\w{0,8})\b",
+    re.I,
+)
+
+
+def evaluates(text: str) -> bool:
+    """Whether a line between two step lines shows that the model is evaluated there, also without a step or a time."""
+    return len(text) <= LONGEST and EVALUATING.search(text) is not None and OF_SETTING.search(text) is None
+
+
 def side_work(text: str) -> SideWork | None:
     """None where the line says neither, or states no step or time of it (but that a checkpoint is saved needs none)."""
     if len(text) > LONGEST or OTHER.search(text):

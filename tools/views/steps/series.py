@@ -327,7 +327,7 @@ def _from_output(run: Run) -> RunSeries | None:
     walls = table["wall_ms"]
     if len(table) == LEAST_LINES and walls.max() >= LONG_START * walls.min():  # either may be the usual one
         return None
-    started = np.zeros(len(table), dtype=bool) if _excerpt(log) else _of_start(table)
+    started = _resumed(table) if _excerpt(log) else _of_start(table)
     start = ""
     if started.any():
         count = int(started.sum())
@@ -390,6 +390,20 @@ def _of_start(table: pd.DataFrame) -> NDArray[np.bool_]:
     long = (table["wall_ms"] >= LONG_START * usual).to_numpy()
     kept: NDArray[np.bool_] = early & (~many | (first & long))
     return kept
+
+
+RESUMED = 5.0  # times the median of the others: so long a first line in the middle of a run is of a job that resumed
+RESUMED_LINES = 10  # of a rank: of fewer the median is not sure
+
+
+def _resumed(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """The first line of each rank where the text begins at a late step and this line is far longer than the others."""
+    first = (table.groupby("rank").cumcount() == 0).to_numpy()
+    others = table["wall_ms"].mask(first).groupby(table["rank"])
+    enough = (others.transform("count") >= RESUMED_LINES).to_numpy()
+    long = (table["wall_ms"] >= RESUMED * others.transform("median")).to_numpy()
+    chosen: NDArray[np.bool_] = first & enough & long
+    return chosen
 
 
 LONG_OF_PRINTED = (
