@@ -634,3 +634,12 @@ def test_a_warning_of_the_loader_leads_to_data_and_idle_devices_not_to_computati
     causes = [each.cause for each in lead.candidates]
     assert causes[0] == "slow_data_processing"
     assert "compute_bound" not in causes
+
+
+def test_sockets_that_some_processes_chose_are_found_before_any_connection(tmp_path: Path) -> None:
+    for host, network in enumerate(("IB", "Socket")):
+        lines = [f"node{host}:1:2 [0] NCCL INFO Using network {network}", *["node: nothing"] * host]
+        (tmp_path / f"nccl.node{host}.log").write_text("\n".join(lines) + "\n")
+    (finding,) = answer(Profile(load_run([tmp_path])), LIBRARY_LOG).findings
+    assert finding.claim.names == ("IB",)
+    assert "some processes" in finding.claim.template

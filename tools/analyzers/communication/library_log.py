@@ -9,7 +9,7 @@ from tools.analyzers.support.answers import clean, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
-from tools.metrics.recorded.repeated_lines import nccl_warning
+from tools.metrics.recorded.repeated_lines import nccl_warning, nccl_warnings
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, NcclFacts
 from tools.views.profile import Profile
@@ -84,6 +84,8 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         )
     elif not used and _chose_sockets(log) and len(log.nccl.hosts) > 1:
         claim = say("NCCL chose TCP sockets as the network between hosts {n0} and {n1}.", names=log.nccl.hosts[:2])
+    elif not used and (others := _next_to_sockets(log)):
+        claim = say("NCCL chose TCP sockets as the network in some processes, and {n0} in others.", names=others[:1])
     else:
         return None
     over = not used or not used.isdisjoint((ADAPTER, DIRECT))
@@ -102,6 +104,12 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
 
 def _chose_sockets(log: JobLog) -> bool:
     return {each.value for each in log.nccl.network} == {"Socket"}
+
+
+def _next_to_sockets(log: JobLog) -> tuple[str, ...]:
+    """The other networks of a job of which some processes chose sockets; () where none did."""
+    chosen = [each.value for each in log.nccl.network]
+    return tuple(each for each in chosen if each != "Socket") if "Socket" in chosen else ()
 
 
 def _reasons(log: JobLog) -> tuple[Sentence, ...]:
@@ -184,7 +192,7 @@ def library_warnings(profile: Profile) -> Check | None:
     log = profile.run.job_log
     if log is None or not log.nccl.warnings:
         return None
-    kinds = len(log.nccl.warnings)
+    kinds = len(nccl_warnings(log))
     said = [_repeated(profile, log, place) for place in range(1, min(kinds, SHOWN_REASONS) + 1)]
     more = [say(f"And {kinds - SHOWN_REASONS} other warnings.")] if kinds > SHOWN_REASONS else []
     return symptom(*said, *more)
@@ -194,4 +202,4 @@ def _repeated(profile: Profile, log: JobLog, place: int) -> Sentence:
     count, rate = (measured(profile, f"nccl_warning{name}", place=place) for name in ("_lines", "s_per_h"))
     often = "" if rate is None else ", {1}"
     facts = [each for each in (count, rate) if each is not None]
-    return say(f"NCCL warns in {{0}}{often}: {{n0}}.", *facts, names=(nccl_warning(log, place).text,))
+    return say(f"NCCL warns in {{0}}{often}: {{n0}}.", *facts, names=(nccl_warning(log, place)[0].text,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -280,17 +280,16 @@ def skipped_steps(profile: Profile) -> Measurement:
 
 @metric("connections", "NCCL connections over {transport}", "Over which transport does NCCL connect ranks?")
 def nccl_connections(profile: Profile, transport: str) -> Measurement:
-    """Connections that NCCL reports for a transport, all communicators together; what both ends print counts once."""
+    """Connections that NCCL reports for a transport, all communicators together; what both ends print counts once.
+
+    A row is of one file; of its connections ``known`` are counted in that of another file.
+    """
     log = job_log(profile)
-    rows = [
-        {"communicator": each.key, "transport": kind, "connections": count, "line": each.transport_lines[kind]}
-        for each in log.nccl.connected
-        for kind, count in each.transports.items()
-    ]
+    rows = [{"communicator": each.key, **asdict(own)} for each in log.nccl.connected for own in each.connections]
     choice("transport", transport, sorted({str(row["transport"]) for row in rows}))
     own = pd.DataFrame(rows)
-    own = own[own["transport"] == transport]
-    return of_lines(log, float(own["connections"].sum()), own, f"connections over {transport}")
+    own = own[own["transport"] == transport].rename(columns={"count": "connections"})
+    return of_lines(log, float((own["connections"] - own["known"]).sum()), own, f"connections over {transport}")
 
 
 @metric("channels", "NCCL channels of the largest communicator", "How many channels do collectives use?")
@@ -301,7 +300,8 @@ def nccl_channels(profile: Profile) -> Measurement:
     if not known:
         raise UsageError("the job's output does not state NCCL's channels")
     largest = max(known, key=lambda each: each.size)
-    rows = pd.DataFrame([{"communicator": largest.key, "ranks": largest.size, "line": largest.channels_line}])
+    row = {"communicator": largest.key, "ranks": largest.size}
+    rows = pd.DataFrame([{**row, "line": largest.channels_line, "file": largest.channels_file}])
     return of_lines(log, float(largest.channels or 0), rows, "coll channels")
 
 
@@ -580,8 +580,17 @@ def _of_arguments(log: JobLog, value: int | None, names: Sequence[str]) -> Measu
 
 def of_lines(log: JobLog, value: float, rows: pd.DataFrame, what: str, steps: tuple[int, ...] = ()) -> Measurement:
     """A figure from these rows, whose lines the selector names."""
-    lines = rows["line"]
-    if len(log.files) > 1 and "file" in rows and rows["file"].nunique() == 1:
-        what += f", {log.files[int(rows['file'].iloc[0])]}"
-    where = f"line {int(lines.min())}" if lines.nunique() == 1 else f"lines {int(lines.min())} to {int(lines.max())}"
+    where = _places(rows["line"])
+    if len(log.files) > 1 and "file" in rows:
+        files = list(rows.groupby("file")["line"])
+        named = [f"{log.files[int(str(file))]}, {_places(lines)}" for file, lines in files[:FILES_NAMED]]
+        where = "; ".join(named) + f"; {len(files) - FILES_NAMED} more files" * (len(files) > FILES_NAMED)
     return Measurement(value, lambda: rows.reset_index(drop=True), f"{what}, {where}", (), steps, source=JOB_LOG_FORMAT)
+
+
+FILES_NAMED = 3
+
+
+def _places(lines: pd.Series[int]) -> str:
+    first, last = int(lines.min()), int(lines.max())
+    return f"line {first}" if first == last else f"lines {first} to {last}"

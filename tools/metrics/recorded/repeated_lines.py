@@ -35,9 +35,17 @@ def reported_errors_per_h(profile: Profile, code: str, place: str = "") -> Measu
     return _per_h(log, own, f"lines with {code}")
 
 
-def nccl_warning(log: JobLog, place: int) -> RepeatedLine:
+def nccl_warnings(log: JobLog) -> list[tuple[RepeatedLine, ...]]:
+    """The warnings of NCCL, the most frequent first; each as the lines of one or several files of the job."""
+    kinds: dict[str, list[RepeatedLine]] = {}
+    for each in sorted(log.nccl.warnings, key=lambda each: (each.file, each.first_line)):
+        kinds.setdefault(each.kind, []).append(each)
+    return sorted(map(tuple, kinds.values()), key=lambda own: -sum(each.count for each in own))
+
+
+def nccl_warning(log: JobLog, place: int) -> tuple[RepeatedLine, ...]:
     """The warning of NCCL at a place, from 1, the most frequent first; UsageError where there are fewer."""
-    ordered = sorted(log.nccl.warnings, key=lambda each: (-each.count, each.file, each.first_line))
+    ordered = nccl_warnings(log)
     if not 1 <= place <= len(ordered):
         raise UsageError(f"the job's output holds {len(ordered)} kinds of warnings of NCCL")
     return ordered[place - 1]
@@ -48,12 +56,14 @@ def nccl_warning_lines(profile: Profile, place: int = 1) -> Measurement:
     """Lines of one warning of NCCL, the most frequent one first; numbers and addresses in it may differ."""
     log = job_log(profile)
     own = nccl_warning(log, place)
-    rows = pd.DataFrame([{"line": line, "file": own.file} for line in (own.first_line, own.last_line)])
-    return of_lines(log, float(own.count), rows, "warnings of NCCL")
+    rows = pd.DataFrame(
+        [{"line": line, "file": each.file} for each in own for line in (each.first_line, each.last_line)]
+    )
+    return of_lines(log, float(sum(each.count for each in own)), rows, "warnings of NCCL")
 
 
 @metric("/h", "lines per hour with NCCL's warning", "How often does NCCL warn in an hour?")
 def nccl_warnings_per_h(profile: Profile, place: int = 1) -> Measurement:
     """The same in an hour, between the first and the last line that state a time."""
     log = job_log(profile)
-    return _per_h(log, [nccl_warning(log, place)], "warnings of NCCL")
+    return _per_h(log, nccl_warning(log, place), "warnings of NCCL")

@@ -130,11 +130,23 @@ class EpochTime:
 
 
 @dataclass(frozen=True)
-class Communicator:
-    """One NCCL communicator, joined over its ranks by commId, else by host, process and pointer.
+class Connected:
+    """Connections over one transport (``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``, ``P2P``, ``SHM``) in one file:
+    their first line, and how many of them another file of the job holds and counts."""
 
-    ``transports`` counts the connections by transport (``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``, ``P2P``,
-    ``SHM``); ``channels`` is None where the log does not state it.
+    transport: str
+    count: int
+    line: int
+    file: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """One NCCL communicator, joined over its ranks and the files of the job by commId, else by its size.
+
+    ``channels`` is None where the log does not state it. ``open_ends`` are connections of which the file holds one end,
+    as ``tools.sources.job_log.nccl`` counts them; empty once the files are joined.
     """
 
     key: str
@@ -144,9 +156,24 @@ class Communicator:
     file: int = 0
     channels: int | None = None
     channels_line: int = 0
-    transports: dict[str, int] = field(default_factory=dict)
-    transport_lines: dict[str, int] = field(default_factory=dict)  # the first line of each
+    channels_file: int = 0
+    connections: tuple[Connected, ...] = ()
     init_s: float | None = None
+    processes: frozenset[tuple[str, str, str]] = frozenset()  # host, process and device
+    open_ends: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
+
+    @property
+    def transports(self) -> dict[str, int]:
+        """The connections by transport; what two files hold counts once."""
+        found = dict.fromkeys((each.transport for each in self.connections), 0)
+        for each in self.connections:
+            found[each.transport] += each.count - each.known
+        return found
+
+    @property
+    def transport_lines(self) -> dict[str, int]:
+        """The first line of each transport, in the first file that has it."""
+        return {each.transport: each.line for each in reversed(self.connections)}
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,7 @@ class RepeatedLine:
     stamped: int = 0
     begin_s: float = 0.0
     end_s: float = 0.0
+    kind: str = ""  # the text without its numbers, by which lines of several files are the same
 
     @property
     def span_s(self) -> float:

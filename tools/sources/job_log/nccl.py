@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tools.run.recorded.job_log import Cited, Communicator, NcclFacts, RankPlace, RepeatedLine
+from tools.run.recorded.job_log import Cited, Communicator, Connected, NcclFacts, RankPlace, RepeatedLine
 from tools.sources.job_log.commands import variables_set
 
 # host:pid:tid [device] NCCL INFO text, for a warning with the file of NCCL's source before "NCCL"; two processes may
@@ -64,9 +64,9 @@ class _Connections:
     open_ends: dict[str, dict[int, int]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
-    def transports(self) -> dict[str, int]:
+    def connected(self, file: int) -> tuple[Connected, ...]:
         """Connections by transport; what both ends print counts once."""
-        return {kind: self.counts[kind] for kind in self.lines}
+        return tuple(Connected(kind, self.counts[kind], line, file) for kind, line in self.lines.items())
 
     def count(self, kind: str, number: int) -> None:
         """Add connections of a transport."""
@@ -86,6 +86,7 @@ class _Joined:
     size: int
     line: int
     ranks: set[int] = field(default_factory=set)
+    processes: set[Process] = field(default_factory=set)
     complete: bool = False
     connections: _Connections = field(default_factory=_Connections)
     init_s: float | None = None
@@ -147,7 +148,7 @@ class NcclReader:
         if (known := self._warnings.get(key)) is not None:
             self._warnings[key] = known.again(number, at_s)
         elif text and len(self._warnings) < MOST_NAMES:
-            self._warnings[key] = RepeatedLine(text, 0, number, number, self.file).again(number, at_s)
+            self._warnings[key] = RepeatedLine(text, 0, number, number, self.file, kind=key).again(number, at_s)
 
     def _host(self, name: str, at_start: bool) -> str:
         """The host's name; of one that other output runs into, a name seen before that it ends with."""
@@ -212,6 +213,7 @@ class NcclReader:
         if key not in self._joined and len(self._joined) >= MOST_COMMUNICATORS:
             return
         joined = self._joined.setdefault(key, _Joined(size, number))
+        joined.processes.add(process)
         if found[5] == "START":
             self._settle(process)
             return
@@ -267,11 +269,11 @@ class NcclReader:
 
     def _unjoined(self) -> Communicator | None:
         """The connections of processes whose communicators the output does not name, as of one without ranks."""
-        left = [each for each in self._pending.values() if each.lines]
+        left = {process: each for process, each in self._pending.items() if each.lines}
         if not left:
             return None
-        whole = _Joined(0, min(line for each in left for line in each.lines.values()))
-        for each in left:
+        whole = _Joined(0, min(line for each in left.values() for line in each.lines.values()), processes=set(left))
+        for each in left.values():
             _add(whole.connections, each)
         return self._communicator("not named", whole)
 
@@ -288,9 +290,11 @@ class NcclReader:
             file=self.file,
             channels=own.channels,
             channels_line=own.channels_line,
-            transports=own.transports(),
-            transport_lines=own.lines,
+            channels_file=self.file,
+            connections=own.connected(self.file),
             init_s=joined.init_s,
+            processes=frozenset(joined.processes),
+            open_ends=own.open_ends,
         )
 
 

@@ -21,7 +21,6 @@ from tools.run.recorded.job_log import (
     BarUpdate,
     EpochTime,
     JobLog,
-    RankPlace,
     StepTime,
     Throughput,
     WatchdogStatus,
@@ -35,6 +34,7 @@ from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
+from tools.sources.job_log.nccl_files import joined_nccl
 from tools.sources.job_log.peak_memory import largest
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
@@ -316,7 +316,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
     if not logs:
         return None, ()
     if len(logs) == 1:
-        return logs[0], ()
+        return replace(logs[0], nccl=joined_nccl([logs[0].nccl])), ()
     notes: list[str] = []
     steps: dict[int, pd.DataFrame] = {}
     holders: dict[int, str] = {}
@@ -331,7 +331,6 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
             if longer:
                 steps[rank], holders[rank] = table, name
     used = [log for log in logs if not log.steps.empty] or logs
-    most_nccl = max(logs, key=lambda log: (len(log.nccl.communicators), log.nccl.lines))
     settings = {name: value for log in reversed(logs) for name, value in log.settings.items()}
     whole = replace(
         logs[0],
@@ -343,11 +342,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
         clock=_one_clock(log.clock for log in used),
         grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
-        nccl=replace(
-            most_nccl.nccl,
-            warnings=tuple(each for log in logs for each in log.nccl.warnings),
-            places=_of_largest([each for log in logs for each in log.nccl.places]),
-        ),
+        nccl=joined_nccl([log.nccl for log in logs]),
         timeouts=tuple(each for log in logs for each in log.timeouts),
         statuses=_of_silent_ranks(logs),
         warnings=tuple(each for log in logs for each in log.warnings),
@@ -382,9 +377,3 @@ def _epoch_times(files: Sequence[tuple[EpochTime, ...]]) -> tuple[EpochTime, ...
     if None not in named and sum(map(len, ranks)) == len(named):  # no rank in two of them
         return tuple(each for own in files for each in own)
     return max(files, key=len)
-
-
-def _of_largest(places: Sequence[RankPlace]) -> tuple[RankPlace, ...]:
-    """The members of the largest communicators: ranks of smaller ones are not those of the job."""
-    largest = max((each.size for each in places), default=0)
-    return tuple(dict.fromkeys(each for each in places if each.size == largest))

@@ -60,6 +60,17 @@ def test_few_lines_lines_within_a_minute_and_lines_without_times_show_no_rate(
         measure(profile_of(tmp_path, INFO, *warned(count, every_s)), "nccl_warnings_per_h", place=1)
 
 
+def test_one_warning_in_the_files_of_several_processes_is_one_with_the_lines_of_all(tmp_path: Path) -> None:
+    for rank in range(3):
+        (tmp_path / f"nccl.{rank}.log").write_text("\n".join([INFO, *warned(rank + 1)]) + "\n")
+    profile = Profile(load_run([tmp_path]))
+    check = check_of(profile, "communication.library_warnings")
+    assert check is not None
+    assert [fact.value for each in check.support for fact in each.facts] == [6.0]
+    selector = measure(profile, "nccl_warning_lines", place=1).selector
+    assert selector == "warnings of NCCL, nccl.0.log, line 2; nccl.1.log, lines 2 to 3; nccl.2.log, lines 2 to 4"
+
+
 def test_the_most_frequent_warnings_come_first_and_the_rest_is_counted(tmp_path: Path) -> None:
     others = [
         f"node1:1:2 [0] NCCL WARN {text} {at}"
