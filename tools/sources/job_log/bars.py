@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 
 from tools.run.recorded.job_log import BarsApart, StepTime
 from tools.sources.job_log.numbers import NUMBER, clock_s, number
@@ -25,6 +28,17 @@ RICH = re.compile(
     rf"(?<=\s)[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
     rf"({NUMBER})\s?(it/s|s/it)"
 )
+# tqdm_loggable, which writes a bar's updates to the log every ten seconds, counts above 999 with three digits.
+LOGGED = re.compile(
+    rf"\bProgress on:(?P<name>.{{0,60}}?) (?P<done>\d[\d.]{{0,4}})(?P<scale>[kMG]?)(?P<unit>[a-z]{{0,12}})"
+    rf"/(?P<total>\d[\d.]{{0,4}})(?P<of>[kMG]?)(?P=unit) rate:"
+    rf"(?:({NUMBER})\s?(?P<per>s/[a-z]{{1,12}}|[a-z]{{1,12}}/s)|-)"
+    rf" remaining:.{{1,40}}? elapsed:(?P<elapsed>\d[\d:]{{3,12}}) "
+)
+LOGGED_MARK = "Progress on:"
+SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+LEAST_RATE = 1.0  # one digit behind the point: a smaller one is not exact to 5 %
+LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
 NAME = re.compile(r"[^|\r]{0,60}\Z")
 NAME_CHARS = 61  # the name and the space behind it
 DIGITS = re.compile(r"\d+")
@@ -56,17 +70,25 @@ SHORTEST_MS = 0.1  # no step with an optimizer is shorter: a bar of such items c
 
 @dataclass(frozen=True, slots=True)
 class BarPoint:
-    """One update: steps done of ``total``, seconds since the bar began, ms of a step by its rate (None: not shown)."""
+    """One update: steps done of ``total``, seconds since the bar began, ms of a step by its rate (None: not shown).
+
+    ``rounded``: the count is shown with three digits, and ``done`` is the least that is shown so.
+    """
 
     name: str
     done: int
     total: int
     elapsed_s: float | None
     step_ms: float | None
+    rounded: bool = False
 
 
 def bar_point(text: str) -> BarPoint | None:
     """The update that a piece of a line shows; None where it shows none."""
+    if LOGGED_MARK in text:
+        return _logged(text)
+    if "it/s" not in text and "s/it" not in text:
+        return None
     found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text)
     if found is None:
         return None
@@ -78,6 +100,26 @@ def bar_point(text: str) -> BarPoint | None:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
     name = _name_before(text, found.start()) or (GENERATION if GENERATION in text else "")
     return BarPoint(name, int(done), int(total), seconds, step_ms)
+
+
+def _logged(text: str) -> BarPoint | None:
+    """The update that a line of tqdm_loggable shows: ``Progress on:Training:  1.21kit/200kit rate:2.2s/it
+    remaining:121:29:55 elapsed:46:31 postfix:-`` (tqdm_logging.py: display)."""
+    found = LOGGED.search(text)
+    if found is None:
+        return None
+    scale = SCALES[found["scale"]]
+    done, total = float(found["done"]) * scale, round(float(found["total"]) * SCALES[found["of"]])
+    rate, per = found[7], found["per"]
+    shown = number(rate) if rate else None
+    step_ms = None
+    if shown is not None and shown >= LEAST_RATE:
+        step_ms = 1e3 * shown if per.startswith("s/") else 1e3 / shown
+    digits = found["done"]
+    last = scale / 10.0 ** len(digits.partition(".")[2])  # what the last digit counts
+    half = last / 20.0 if digits.strip("0.") == "1" else last / 2.0  # below 1.00k, 10.0k and 100k it counts less
+    least = done if scale == 1 else math.ceil(done - half)
+    return BarPoint(found["name"].strip(), int(least), total, clock_s(found["elapsed"]), step_ms, scale > 1)
 
 
 def names_steps(point: BarPoint) -> bool:
@@ -110,10 +152,13 @@ class Bar:
     number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
     whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
     mixed: bool = False  # updates of processes at different steps: the time between two is of neither
+    shown_s: array[float] = field(default_factory=lambda: array("d"))  # of all updates with rounded counts
 
     def add(self, point: BarPoint, line: int) -> None:
         """Append an update that counts on; those of no further step are left out."""
         done = self.before + point.done
+        if point.rounded and point.elapsed_s is not None and len(self.shown_s) < MOST_POINTS:
+            self.shown_s.append(point.elapsed_s)
         if (self.done and done <= self.done[-1]) or len(self.done) >= MOST_POINTS:
             return
         self.whole &= point.done == point.total
@@ -131,6 +176,12 @@ class Bar:
     def of_job(self) -> int:
         """What it counts to where that may be the epochs of the job; 0 where it counts steps or counts again."""
         return 0 if self.before or WITHIN_EPOCH.search(self.name) else self.total
+
+    @property
+    def part_s(self) -> float:
+        """The time that two updates must be apart, so that the time of a step between them is exact to 5 %."""
+        gaps = [after - before for before, after in pairwise(self.shown_s) if after > before]
+        return max(LEAST_PART_S, LOGGED_PARTS * median(gaps)) if gaps else LEAST_PART_S
 
     @property
     def seconds(self) -> float:
@@ -284,7 +335,8 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
         if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
             return list(_by_clock(bar, True, 1.0)), "bar"
         if bar.seconds >= LEAST_WHOLE_S:
-            return [*_first_step(bar), *_by_clock(bar, from_start and bar.done[0] == 0)], "bar"
+            part_s = min(bar.part_s, bar.seconds / LEAST_POINTS)
+            return [*_first_step(bar), *_by_clock(bar, from_start and bar.done[0] == 0, part_s)], "bar"
         whole_s = max(bar.elapsed_s) if from_start else bar.seconds
         if whole_s >= LEAST_PART_S and (first := _first_step(bar)):
             least_s = max(LEAST_REST_S, min(LEAST_PART_S, bar.seconds / 2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime
 from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.evaluation_times import names_evaluation, time_cost_s
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -99,6 +100,7 @@ class Collector:
         self._table: Table | None = None
         self._profiles = ProfileTables()
         self._csv: CsvTable | None = None
+        self._evaluation = UNNUMBERED  # the line of the last one whose time the next line states
         self._clock = LogClock()
         self._numbered = False  # a line names a step
 
@@ -163,11 +165,15 @@ class Collector:
     def _read(self, line: Line, text: str) -> None:
         if self._opens_table(line, text):
             return
-        if "comm op: " in text:
+        if names_evaluation(text):
+            self._evaluation = line.number
+        elif line.number - self._evaluation == 1 and (seconds := time_cost_s(text)) is not None:
+            self.messages.evaluated.append(Cited(str(seconds), line.number, self.file))
+        elif "comm op: " in text:
             self.operations.take(line.number, text)
         elif "time (ms) |" in text:
             self._flat(line, flat_timers(line.number, text))
-        elif ("it/s" in text or "s/it" in text) and (point := bar_point(text)) and "timing in s" not in text:
+        elif (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
             self.messages.behind(line.number, text, line.job_rank)
         elif (found := step_line(text)) is not None:

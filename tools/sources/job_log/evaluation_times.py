@@ -27,6 +27,9 @@ NAMED = re.compile(
 RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"]?[,}}]")
 OF_BATCHES = re.compile(r"\[\s*\d+\s*/\s*\d+\]|\b(?:batch|iter|iteration)\b", re.I)
 NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
+# Knover (scripts/train.py: evaluate): a line with the metrics, and behind it the seconds of the whole evaluation.
+EVALUATED = re.compile(r"\A\[Evaluation\]\[\d{1,15}\]")
+TIME_COST = re.compile(rf"\A\ttime cost: ({NUMBER})\s*\Z")
 MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total inference time")
 
 
@@ -43,4 +46,16 @@ def evaluation_s(text: str) -> float | None:
     if found is None or NOT_WHOLE.search(text):
         return None
     wall_ms = in_ms(found[1], found[2])
+    return None if wall_ms is None else wall_ms / 1e3
+
+
+def names_evaluation(text: str) -> bool:
+    """Whether the line ends an evaluation whose time the next line states."""
+    return EVALUATED.match(text) is not None
+
+
+def time_cost_s(text: str) -> float | None:
+    """The seconds that such a next line states; None of another line."""
+    found = TIME_COST.match(text)
+    wall_ms = in_ms(found[1], "s") if found else None
     return None if wall_ms is None else wall_ms / 1e3

@@ -105,7 +105,7 @@ WORDS = (
         b" MFU | ",
         b")s/itr",
     ),
-    *(b" MFU | ", b"E2E latency="),
+    *(b" MFU | ", b"E2E latency=", b"Progress on:", b"[Evaluation][", b"\ttime cost: "),
     # Profilers' tables: heads, totals, and rows of excerpts without a head.
     *(b"0.000us", b"aten::", b"activities:", b"API calls:", b"Profiling result", b"[CUDA mem", b"(%)", b"Statistics"),
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),

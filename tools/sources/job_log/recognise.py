@@ -115,7 +115,7 @@ def holds_records(pieces: Iterable[bytes], pattern: str = "") -> bool:
         text = line.text
         if _unmistakable(text) or _of_table(raw.number, text):
             return True
-        point = bar_point(text) if "it/s" in text or "s/it" in text else None
+        point = bar_point(text)
         bar = point is not None
         found = None if bar else step_line(text)
         seen.steps += bar or TRAINER_RECORD.search(text) is not None

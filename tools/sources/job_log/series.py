@@ -24,6 +24,7 @@ from tools.sources.job_log.stated_times import held_against
 
 MOST_ROWS = 1 << 20
 LEAST_ROWS = 2
+ENOUGH_ROWS = 20  # of a start: a shorter one shows too little to be used for the number of its steps
 REPEATED_WITHIN = 200  # lines: several processes that print the same step do so next to each other
 SAME_STEP_LINES = 2  # from the line with the loss of a step to the one with its time
 REPEATED_STEPS = 2  # back from the newest
@@ -230,7 +231,7 @@ class StepRows:
         return table
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
-        """The rows of the start with the most of them, steps rising, and their stamps."""
+        """The rows of the start with the most steps, which rise, and their stamps."""
         steps, guessed = _over_epochs(table)
         starts, repeated = _starts(steps, table["line"].to_numpy())
         if repeated:
@@ -239,8 +240,9 @@ class StepRows:
             )
         if len(starts) > 1:
             lines = [int(table["line"].iloc[rows[0]]) for rows in starts]
-            notes.append(f"the step number falls at {len(starts) - 1} places: the longest of these starts is used")
-            best = max(range(len(starts)), key=lambda place: (len(starts[place]), place))
+            places = "1 place" if len(starts) == 2 else f"{len(starts) - 1} places"
+            notes.append(f"the step number falls at {places}: the longest of these starts is used")
+            best = _longest(starts, steps)
             notes[-1] += f", from line {lines[best]}"
             rows = starts[best]
         else:
@@ -308,6 +310,13 @@ def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[lis
             starts.append(own)
         own.append(row)
     return starts, repeated
+
+
+def _longest(starts: list[list[int]], steps: NDArray[np.float64]) -> int:
+    """The start with the most steps, of equal ones the last; those with few lines only where none has more."""
+    least = min(ENOUGH_ROWS, max(map(len, starts)))
+    counts = [len(rows) * max(_distance(steps[rows]), 1.0) if len(rows) >= least else 0.0 for rows in starts]
+    return max(range(len(starts)), key=lambda place: (counts[place], place))
 
 
 def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:

@@ -156,3 +156,36 @@ def test_finished_bars_below_each_other_are_epochs_where_name_and_time_differ(tm
     )
     text = "".join(f"Epoch {at}: 100%|####| 100/100 [{clock}<00:00, {rate}]\n" for at, clock, rate in drawn)
     assert read(tmp_path, text).steps["wall_ms"].tolist() == [2000.0, 600.0, 300.0]
+
+
+def test_bars_that_are_written_to_the_log_count_steps_with_three_digits(tmp_path: Path) -> None:
+    """A line each ten seconds, steps of 2 s: which of the steps 1,205 to 1,214 ``1.21kit`` is, the change shows."""
+
+    def shown(done: int) -> str:
+        for scale, unit in ((1, ""), (1000, "k")):
+            number = done / scale
+            if number < 999.5:
+                digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
+                return f"{number:.{digits}f}{unit}it"
+        raise AssertionError
+
+    lines = [
+        "05:14:50.351 [I] Progress on: -/200000 rate:- remaining:? elapsed:00:00 postfix:- (9:tqdm_logging.py:145)\n"
+    ]
+    for at in range(1, 2400):
+        clock = f"{at // 6:02d}:{at % 6}0" if at < 360 else f"{at // 360}:{at // 6 % 60:02d}:{at % 6}0"
+        lines.append(
+            f"05:14:50.351 [I] Progress on: {shown(5 * at)}/200kit rate:2.0s/it remaining:99:00:00 elapsed:{clock} "
+            "postfix:- (9:tqdm_logging.py:145)\n"
+        )
+    log = read(tmp_path, "".join(lines))
+    assert log.step_time == "bar"
+    means = log.steps["wall_ms"].to_numpy()
+    assert abs(means / 2000.0 - 1.0).max() <= 0.06
+    whole = (log.steps["wall_ms"] * log.steps["span"]).sum() / log.steps["span"].sum()
+    assert whole == pytest.approx(2000.0, rel=0.005)
+    point = bar_point(
+        "Progress on:Training:  10.1kbatch/20.0kbatch rate:4.0batch/s remaining:01:00 elapsed:42:05 postfix:-"
+    )
+    assert point is not None
+    assert (point.done, point.total, point.elapsed_s, point.step_ms) == (10_050, 20_000, 2525.0, 250.0)

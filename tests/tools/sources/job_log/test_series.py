@@ -66,7 +66,7 @@ def test_a_restart_is_not_joined_to_what_was_before(tmp_path: Path) -> None:
     assert found.log is not None
     assert found.log.steps["step"].tolist() == list(range(5, 25))
     assert found.log.steps["wall_ms"].min() == 205.0
-    assert any("falls at 1 places" in note and "from line 308" in note for note in found.notes)
+    assert any("falls at 1 place:" in note and "from line 308" in note for note in found.notes)
 
 
 def test_lines_that_several_processes_print_count_once(tmp_path: Path) -> None:
@@ -252,3 +252,13 @@ def test_the_first_step_of_each_epoch_stands_for_no_other_step(tmp_path: Path) -
     assert log.step_time == "step"
     assert log.steps["wall_ms"].tolist() == [1000.0] * 6
     assert log.steps["data_wait_ms"].tolist() == [500.0] * 6
+
+
+def test_the_longest_of_several_starts_is_that_of_the_most_steps(tmp_path: Path) -> None:
+    """A try that printed every step has more lines than a training that printed one of 100."""
+    tried = "".join(f"step {step} step_time: 90 ms\n" for step in range(1, 201))
+    between = "loading\n" * 300
+    trained = "".join(f"step {step} step_time: 400 ms\n" for step in range(100, 4100, 100))
+    assert read(tmp_path, tried + between + trained).steps["wall_ms"].tolist() == [400.0] * 40
+    few = "".join(f"step {step} step_time: 400 ms\n" for step in range(1000, 4000, 1000))
+    assert read(tmp_path, few + between + tried).steps["wall_ms"].tolist() == [90.0] * 200

@@ -106,6 +106,10 @@ DEEPSPEED_STEP = re.compile(r"\[Rank \d+\] step=(\d+), skipped=(\d+)")
 DEEPSPEED_RATE = re.compile(rf"\bglobal_step=(\d+), .*?CurrSamplesPerSec=({NUMBER})")
 
 
+# Old ones: the epoch and the micro-batches that were timed in it, and a mean since the first ones.
+DEEPSPEED_MEAN = re.compile(rf"(?<![\w/.])(\d{{1,9}})/(\d{{1,15}}), SamplesPerSec=({NUMBER})")
+
+
 def nanogpt(text: str) -> StepLine | None:
     """nanoGPT: ``iter 340: loss 5.4983, time 33785.52ms, mfu 0.96%``, of that iteration alone."""
     if found := NANOGPT.search(text):
@@ -135,7 +139,13 @@ def titan(text: str) -> StepLine | None:
 
 
 def deepspeed(text: str) -> StepLine | None:
-    """DeepSpeed: ``[Rank 0] step=25, skipped=5`` (since step 0), and ``global_step=10, ... CurrSamplesPerSec=6.3``."""
+    """DeepSpeed: ``[Rank 0] step=25, skipped=5`` (since step 0), and ``global_step=10, ... CurrSamplesPerSec=6.3``; the
+    first versions ``0/25, SamplesPerSec=6.3``: epoch and micro-batch, and the mean since the start
+    (utils/timer.py: ThroughputTimer)."""
+    if found := DEEPSPEED_MEAN.search(text):
+        return StepLine(
+            "DeepSpeed rates", int(found[2]), of="running", epoch=int(found[1]), samples_per_s=number(found[3])
+        )
     if found := DEEPSPEED_RATE.search(text):
         return StepLine("DeepSpeed rates", int(found[1]), samples_per_s=number(found[2]))
     if found := DEEPSPEED_STEP.search(text):

@@ -201,6 +201,23 @@ def mxnet(text: str) -> StepLine | None:
     return StepLine("MXNet", int(found[2]), of="mean", epoch=int(found[1]), samples_per_s=number(found[3]))
 
 
+KNOVER = re.compile(
+    rf"\[train\]\[\d{{1,9}}\] progress: \d{{1,15}}/\d{{1,15}} step: (\d{{1,15}}), time: ({NUMBER}),"
+    rf"(?: queue size: \d{{1,15}},)? speed: ({NUMBER}) steps/s"
+)
+
+
+def knover(text: str) -> StepLine | None:
+    """Knover: ``[train][1] progress: 1/1 step: 100, time: 6.095, queue size: 8, speed: 16.406 steps/s``: the seconds
+    of so many steps as the speed states, without evaluations (scripts/train.py: its timer pauses)."""
+    found = KNOVER.search(text)
+    whole_ms, speed = (in_ms(found[2], "s"), number(found[3])) if found else (None, None)
+    if found is None or whole_ms is None or speed is None:
+        return generic_line(text)
+    count = max(round(whole_ms / 1e3 * speed), 1)
+    return StepLine("Knover", int(found[1]), whole_ms / count, of="mean")
+
+
 PIPELINE = re.compile(
     rf"\bsteps: (\d{{1,15}}) loss: .{{0,60}}\biter time \(s\): ({NUMBER})(?: samples/sec: ({NUMBER}))?"
 )

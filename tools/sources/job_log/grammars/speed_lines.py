@@ -6,44 +6,63 @@ import re
 
 from tools.sources.job_log.grammars.generic_lines import generic_line
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
-from tools.sources.job_log.numbers import NUMBER, in_ms, number
+from tools.sources.job_log.numbers import NUMBER, in_ms, number, whole
 
-UPDATES = re.compile(r"\bnum_updates=(\d{1,15})\b")
-UPS = re.compile(rf"\bups=({NUMBER})")
-BATCH = re.compile(rf"\bbsz=({NUMBER})")
-WALL = re.compile(rf"(?<![a-z_])wall=({NUMBER})")
-EPOCH = re.compile(r"\bepoch (\d{1,9}):")
+
+def _figure(name: str, before: str = r"(?<![A-Za-z_])") -> re.Pattern[str]:
+    """A figure as fairseq writes it: ``ups=0.5`` in text, ``"ups": "0.5"`` in JSON."""
+    return re.compile(rf'{before}"?{name}(?:=|": "?)({NUMBER})')
+
+
+UPDATES, UPS, BATCH, WALL = (_figure(name) for name in ("num_updates", "ups", "bsz", "wall"))
+WORDS_PER_S, WORDS_PER_BATCH = (_figure(name) for name in ("wps", "wpb"))
+EPOCH = re.compile(r"\bepoch (\d{1,9}):|\"epoch\": (\d{1,9})\b")
 WHOLE_SECOND = 1.0
 INTERVALS = "train_inner"  # what fairseq 0.10 and later write before figures since the line before
 LEAST_UPS = 0.25  # two digits of fewer updates per second are not exact to 2 %
+EXACT_UPS = 1.0  # of so many they are exact to 0.5 %
+LEAST_WPS = 100  # whole numbers: fewer words per second are not exact to 0.5 %
 
 
 def fairseq(text: str) -> StepLine | None:
     """fairseq: ``| epoch 001:  100 / 12603 loss=14.4, .. ups=0, .. num_updates=98, .. wall=868, train_wall=101``:
-    ``wall`` is the time since the start in seconds; later versions write ``train_inner`` lines, whose ``ups`` (updates
-    per second) are of those since the line before."""
+    ``wall`` is the time since the start in seconds; later versions write ``train_inner`` lines, whose ``ups`` and
+    ``wps`` (updates and words per second) and ``wpb`` (words of an update) are of those since the line before. As JSON:
+    ``[train_inner][INFO] - {"epoch": 1, .. "ups": "0.5", .. "num_updates": "200", .. "wall": "425"}``."""
     step, wall = UPDATES.search(text), WALL.search(text)
-    if step is None or "valid" in text[: step.start()]:
+    at = None if step is None else whole(step[1])
+    if step is None or at is None or "valid" in text[: step.start()]:
         return generic_line(text)
-    epoch, batch, speed = EPOCH.search(text), BATCH.search(text), UPS.search(text)
-    per_s = number(speed[1]) if speed and INTERVALS in text else None
+    epoch, batch = EPOCH.search(text), BATCH.search(text)
+    wall_ms, derived = _of_update(text) if INTERVALS in text else (None, False)
     return StepLine(
         "fairseq",
-        int(step[1]),
-        1e3 / per_s if per_s and per_s >= LEAST_UPS else None,
+        at,
+        wall_ms,
         of="mean",
-        epoch=int(epoch[1]) if epoch else None,
+        epoch=int(epoch[1] or epoch[2]) if epoch else None,
         samples=number(batch[1]) if batch else None,
         clock_s=number(wall[1]) if wall else None,
         clock_step_s=WHOLE_SECOND,
+        derived=derived,
     )
+
+
+def _of_update(text: str) -> tuple[float | None, bool]:
+    """The ms of an update by the updates per second, or where these have too few digits by the words of one over those
+    per second (True); None where both are too coarse."""
+    per_s, words_per_s, words = (
+        number(found[1]) if (found := each.search(text)) else None for each in (UPS, WORDS_PER_S, WORDS_PER_BATCH)
+    )
+    if words and words > 0 and words_per_s and words_per_s >= LEAST_WPS and (per_s or 0.0) < EXACT_UPS:
+        return 1e3 * words / words_per_s, True
+    return (1e3 / per_s if per_s and per_s >= LEAST_UPS else None), False
 
 
 WORDS_LINE = re.compile(
     rf"\bepoch (\d{{1,9}}):\s{{1,9}}(\d{{1,15}}) / (\d{{1,15}}) loss=.{{0,200}}?"
     rf"\bwps=({NUMBER}), wpb=({NUMBER}), bsz=({NUMBER})"
 )
-LEAST_WPS = 100  # whole numbers: fewer words per second are not exact to 0.5 %
 
 
 def fairseq_words(text: str) -> StepLine | None:

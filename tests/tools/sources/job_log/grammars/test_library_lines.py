@@ -159,3 +159,18 @@ def test_lines_of_a_build_are_no_steps(tmp_path: Path) -> None:
     text = "[ 12/100] Building a.o\nmake[2]: iteration done\n[ 13/100] Linking 3 tests in 2.1 s\nstep: configure\n"
     (tmp_path / "build.log").write_text(text * 20)
     assert not is_job_log(tmp_path / "build.log")
+
+
+def test_the_time_of_knover_is_of_the_steps_that_its_speed_states(tmp_path: Path) -> None:
+    head = "[train][{}] progress: 1/2 step: {}, time: {:.3f}, speed: {:.3f} steps/s\n\tcurrent lr: 0.00001\n"
+    checked = "".join(f"\tstep {step}:lm_loss: 3.4, ppl: 32.0\n" for step in range(100, 4000, 100))
+    ended = "[Evaluation][500]lm_loss: 3.38, ppl: 29.4\n\ttime cost: 1600.115\n"
+    lines = [head.format(1, step, 98.0, 100 / 98.0) for step in range(100, 1100, 100)]
+    log = read(tmp_path, "".join([*lines[:5], checked, ended, *lines[5:]]))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([980.0] * 10)
+    assert log.steps["span"].tolist() == [100] * 10
+    assert [(each.value, each.line) for each in log.evaluation_times] == [("1600.115", 51)]
+    later = "[train][3] progress: 1/1 step: 40, time: 6.000, queue size: 8, speed: 5.000 steps/s"
+    found = step_line(later)
+    assert found is not None
+    assert found.wall_ms == pytest.approx(200.0)

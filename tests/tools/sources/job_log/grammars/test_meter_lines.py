@@ -188,3 +188,13 @@ def test_a_time_without_a_unit_that_does_not_rise_is_no_clock(tmp_path: Path) ->
     path = tmp_path / "seconds.out"
     path.write_text(text)
     assert read_job_log(path).log is None
+
+
+def test_lines_of_gnmt_are_meters_of_every_batch(tmp_path: Path) -> None:
+    """``0: TRAIN [0][10/1938]  Time ..  Data 1.83e-04 (3.99e-02)``."""
+    text = epoch(10).replace("Epoch: [0][", "0: TRAIN [0][").replace("[   0/", "[0/")
+    log = read(tmp_path, text.replace("Data  3.000 ( 3.000)", "Data 3.00e+00 (3.00e+00)"))
+    assert log.step_time == "unwound"
+    assert log.steps["wall_ms"].iloc[0] == pytest.approx(4000.0)
+    assert log.steps["data_wait_ms"].iloc[0] == pytest.approx(3000.0)
+    assert step_line("0: VALIDATION [0][10/24]\tTime 0.100 (0.100)\tData 1.00e-04 (1.00e-04)") is None

@@ -153,3 +153,39 @@ def test_an_older_table_of_lightning_has_two_columns(tmp_path: Path) -> None:
     log = read(tmp_path, text)
     assert log.actions["total_ms"].tolist() == pytest.approx([2500.0, 500.0])
     assert is_job_log(tmp_path / "job.out")
+
+
+@pytest.mark.parametrize(
+    "head", ["[2022-04-08 18:{:02d}:05,372][{}][INFO] - ", "2022-04-08 18:{:02d}:05 | INFO | {} | "]
+)
+def test_json_of_fairseq_is_read_like_its_text(tmp_path: Path, head: str) -> None:
+    """Two digits of updates per second are coarse: words of an update over words per second are exact."""
+    inner = (
+        '{{"epoch": 1, "update": 0.4, "loss": "9.2", "wps": "50000", "ups": "0.43", "wpb": "{}", "bsz": "336.2", '
+        '"num_updates": "{}", "lr": "3e-06", "train_wall": "404", "wall": "{}"}}\n'
+    )
+    lines = [
+        head.format(at, "train_inner") + inner.format(115_000 + 1000 * (at % 2), 20 * at, 47 * at) for at in range(1, 9)
+    ]
+    others = [
+        head.format(9, "valid") + '{"epoch": 1, "valid_loss": "6.3", "valid_num_updates": "479"}\n',
+        head.format(9, "train") + '{"epoch": 1, "train_ups": "0.48", "train_num_updates": "479"}\n',
+    ]
+    log = read(tmp_path, "".join([*lines, *others]))
+    assert log.steps["step"].tolist() == list(range(20, 180, 20))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([2320.0, 2300.0] * 4)
+    assert (log.step_time, log.grammars) == ("mean", ("fairseq",))
+
+
+def test_the_throughput_of_the_first_deepspeed_is_read_by_its_micro_batches(tmp_path: Path) -> None:
+    lines = "".join(
+        f"[2021-03-01 10:00:{second:02d},000] [INFO] [timer.py:154:stop] 0/{5 * second}, SamplesPerSec=6.{second:02d}\n"
+        for second in range(1, 31)
+    )
+    log = read(tmp_path, lines)
+    assert log.steps["step"].tolist()[:2] == [10, 15]
+    assert log.steps["wall_ms"].tolist() == pytest.approx([200.0] * 29)
+    bare = read(tmp_path, "".join(f"worker-0: 0/{at}, SamplesPerSec=6.3\n" for at in (25, 50, 75, 100)))
+    assert bare.throughput is not None
+    assert bare.throughput.unit == "samples/s"
+    assert bare.throughput.table["per_s"].tolist() == [6.3] * 4
