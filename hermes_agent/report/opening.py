@@ -216,6 +216,8 @@ def _of_output(profile: Profile) -> list[Sentence]:
     for name in ("step_time.throughput", "step_time.epochs", "step_time.restarts", "step_time.side_work"):
         answered = check_of(profile, name)
         said += [] if answered is None else answered.support
+    skipped = check_of(profile, "computation.skipped_steps")
+    said += [] if skipped is None else _seen(skipped)
     timed = None if profile.measured else check_of(profile, "step_time.timers")
     said = [*(() if timed is None else timed.support), *said]
     warned = check_of(profile, "step_time.output")

@@ -149,7 +149,7 @@ def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[Caus
 
 
 TIMER_COMMUNICATES = re.compile(
-    r"(?<![a-z])(?:all[-_ ]?reduce|all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all|broadcast|send|recv|p2p"
+    r"(?<![a-z])(?:all[-_ ]?reduce|all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all|a2a|broadcast|send|recv|p2p"
     r"|comm)(?![a-z])",
     re.I,
 )

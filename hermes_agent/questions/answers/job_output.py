@@ -209,7 +209,9 @@ def skipped_steps(discussion: Discussion, question: Question) -> str:
     later, all_steps = (discussion.measured("skipped_steps_pct", settled=settled) for settled in (1, 0))
     count = discussion.measured("skipped_steps")
     if all_steps is None or count is None:
-        return paragraph([wording("skipped_open"), not_a_number])
+        lines = discussion.measured("warning_lines", kind="fp16_overflow")
+        said = wording("skipped_open") if lines is None else discussion.say(wording("overflow_lines"), lines)
+        return paragraph([said, not_a_number])
     lead = "Yes, steps were skipped:" if all_steps.value > 0 else "No step was skipped for overflow:"
     if later is None:
         said = discussion.say(f"{lead} {{0}}, {{1}} of all printed ones.", count, all_steps)

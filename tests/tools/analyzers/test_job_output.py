@@ -280,6 +280,34 @@ def test_skipped_steps_count_once_the_loss_scale_has_settled(tmp_path: Path, lat
     assert values == pytest.approx([100.0] if late else [100 * 5 / 30, 0.0])
 
 
+RATES = (
+    "[2030-04-01 10:00:{0:02d},000] [INFO] [timer.py:264:stop] epoch=0/micro_step={0}/global_step={0}, "
+    "RunningAvgSamplesPerSec=31.2, CurrSamplesPerSec=33.0, MemAllocated=10.5GB, MaxMemAllocated=30.2GB\n"
+)
+
+
+def test_skipped_steps_stand_in_another_line_than_the_throughput_of_deepspeed(tmp_path: Path) -> None:
+    """Every third step is skipped: 20 of 59."""
+    stated = "[2030-04-01 10:00:{0:02d},001] [INFO] [logging.py:96:log_dist] [Rank 0] step={0}, skipped={1}, lr=[0.1]\n"
+    profile = profile_of(tmp_path, "".join(RATES.format(at) + stated.format(at, at // 3) for at in range(1, 60)))
+    assert measure(profile, "skipped_steps").value == 19
+    assert answer(profile, "computation.skipped_steps").status == "found"
+
+
+def test_steps_that_deepspeed_says_it_skips_are_counted_where_no_line_states_how_many(tmp_path: Path) -> None:
+    skips = (
+        "[2030-04-01 10:00:00,000] [INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank {} Skipping "
+        "step. Attempted loss scale: 65536, reducing to 32768\n"
+    )
+    lines = [(skips.format(0) + skips.format(8)) * (at % 3 == 0) + RATES.format(at) for at in range(1, 60)]
+    profile = profile_of(tmp_path, "".join(lines))
+    log = profile.run.job_log
+    assert log is not None
+    assert log.steps["skipped"].tolist()[:6] == [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+    assert measure(profile, "skipped_steps").value == 19
+    assert answer(profile, "computation.skipped_steps").status == "found"
+
+
 @pytest.mark.parametrize("begin", [0, 1000])
 def test_a_running_total_of_skipped_steps_is_told_as_such(tmp_path: Path, begin: int) -> None:
     """DeepSpeed states the skipped steps since the job began: 6 up to the first line, 4 in the later half."""

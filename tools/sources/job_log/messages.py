@@ -19,6 +19,7 @@ from tools.sources.job_log.evaluation_times import evaluation_s
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
+from tools.sources.job_log.overflows import Overflows
 from tools.sources.job_log.peak_memory import PeakMemories
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
@@ -252,6 +253,7 @@ class Messages:
     _lost_step: int = UNNUMBERED
     _evaluating: bool = False  # a line since the last step line says so
     _xla_took: tuple[int, float] = (-XLA_LINES, 0.0)  # line and seconds
+    overflows: Overflows = field(default_factory=Overflows)
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
@@ -343,6 +345,8 @@ class Messages:
             if any(mark in text for mark in marks) and (found := search(text)):
                 if kind == "out_of_memory" and not self.memory:
                     self.memory = _memory(text, line, self.file)
+                if kind == "fp16_overflow":
+                    self.overflows.take(line, text)
                 self._count(kind, line, self._amount(kind, line, found))
                 return True
         if "operation took" in text and (took := XLA_TOOK.search(text)):

@@ -119,7 +119,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     """The record of what was collected, and notes; None where that is nothing of a job."""
     file = collector.file
     chosen, notes = _chosen(collector.streams)
-    tables = [series.table.assign(rank=max(rank, 0), file=file) for rank, series in chosen.items()]
+    overflows = collector.messages.overflows
+    tables = [overflows.counted(series.table).assign(rank=max(rank, 0), file=file) for rank, series in chosen.items()]
     tests = [{**asdict(row), "file": file} for table in collector.tests for row in table.rows]
     kinds = [series.step_time for series in chosen.values()]
     log = JobLog(

@@ -49,6 +49,7 @@ FIGURES = (
     "data_wait_ms",
     "skipped_so_far",
 )
+COMPLETING = ("samples_per_s", "skipped_so_far")  # DeepSpeed states them in two lines of a step
 LEAST_RATES = 4  # lines
 TOKENS, TOKENS_UNIT = "tokens_per_s", "tokens/s"
 SAMPLES, SAMPLES_UNIT = "samples_per_s", "samples/s"
@@ -117,10 +118,11 @@ class StepRows:
         rates = (line.tokens_per_s, line.tflops, line.mfu_pct, line.samples_per_s)
         figures = (line.samples, line.loss_scale, line.skipped, *rates, line.data_wait_ms, line.skipped_so_far)
         values = (*own, *figures, *self._when(stamp))
-        if self._completes(line, number):
+        timed = line.wall_ms is not None or line.bare_time is not None
+        if self._completes(line, number, timed):
             for (name, column), value in zip(self._columns.items(), values, strict=True):
                 column[-1] = value if value is not None and (name == "line" or math.isnan(column[-1])) else column[-1]
-            self._stamps[-1] = None
+            self._stamps[-1] = None if timed else self._stamps[-1]
             return
         for column, value in zip(self._columns.values(), values, strict=True):
             column.append(MISSING if value is None else value)
@@ -135,13 +137,18 @@ class StepRows:
         self.derived |= line.derived
         self.unit = self.unit or line.unit
 
-    def _completes(self, line: StepLine, number: int) -> bool:
-        """Whether the line states the time of the step whose other figures stand in a line right before it."""
-        if not len(self) or line.meters is not None or (line.wall_ms is None and line.bare_time is None):
+    def _completes(self, line: StepLine, number: int, timed: bool) -> bool:
+        """Whether the line states the time, or how many steps were skipped or samples done per second, of the step
+        whose other figures stand in a line right before it."""
+        if not len(self) or line.meters is not None:
             return False
-        last = {name: self._columns[name][-1] for name in ("step", "line", "wall_ms", "bare")}
-        untimed = math.isnan(last["wall_ms"]) and math.isnan(last["bare"])
-        return untimed and last["step"] == line.step and number - last["line"] <= SAME_STEP_LINES
+        last = {name: column[-1] for name, column in self._columns.items()}
+        if last["step"] != line.step or number - last["line"] > SAME_STEP_LINES:
+            return False
+        if timed:
+            return math.isnan(last["wall_ms"]) and math.isnan(last["bare"])
+        own = {name: getattr(line, name) for name in COMPLETING if getattr(line, name) is not None}
+        return bool(own) and all(math.isnan(last[name]) for name in own)
 
     def _when(self, stamp: Stamp | None) -> tuple[float | None, float | None]:
         """When the line was written: ns since 1970, None without a date, and seconds of the log's clock."""

@@ -87,6 +87,8 @@ SHORT = {  # of newer versions of DeepSpeed
     **{"fwd": "forward", "bwd": "backward"},
     **{"fwd_microstep": "forward_microstep", "bwd_microstep": "backward_microstep"},
 }
+EXPERTS = re.compile(rf" fwd: {NUMBER} \((fwd_moe: [^)]{{1,200}})\)")
+EXPERT_TIMER = re.compile(rf"(\w{{1,20}}): ({NUMBER})(?=,|\Z)")
 FLAT_TIMER = re.compile(rf"([A-Za-z][\w /.-]*?)\s*:\s*({NUMBER})\s*(?:\(.*\))?\s*\Z")
 
 
@@ -133,8 +135,13 @@ class TimerRows:
 
 
 def flat_timers(number_of_line: int, text: str) -> list[Timer]:
-    """``time (ms) | forward-compute: 53.79 | ...`` of Megatron-LM and DeepSpeed."""
+    """``time (ms) | forward-compute: 53.79 | ...`` of Megatron-LM and DeepSpeed; of a mixture of experts DeepSpeed
+    prints ``time (ms) | fwd: 53.79 (fwd_moe: 30.12, 1st_a2a: 8.5, 2nd_a2a: 8.4, top_k: 2.1)`` before the same step's
+    line with ``fwd`` in it (engine.py: print_forward_breakdown)."""
     found = FLAT_TIMERS.search(text)
+    if found and (experts := EXPERTS.match(found[1])):
+        times = ((name, number(value)) for name, value in EXPERT_TIMER.findall(experts[1]))
+        return [Timer(name, ms, ms, number_of_line) for name, ms in times if ms is not None and ms >= 0]
     timers: list[Timer] = []
     for part in found[1].split("|") if found else ():
         if pair := FLAT_TIMER.match(part.strip()):

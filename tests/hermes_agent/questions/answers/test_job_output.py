@@ -197,6 +197,14 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
     assert "grep" not in found.text
 
 
+def test_overflows_that_each_rank_prints_are_no_number_of_steps(tmp_path: Path) -> None:
+    line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
+    steps = megatron(*STEADY).replace(" | number of skipped iterations:   0", "")
+    found = reply(discuss(profile_of(tmp_path, 3 * line + steps)), "were any iterations skipped?")
+    assert found.text.startswith("Yes, gradients overflowed: 3 lines")
+    assert "not known" in found.text
+
+
 def test_memory_and_ranks_that_no_line_states_are_not_known(tmp_path: Path) -> None:
     found = job(tmp_path, STEADY)
     assert reply(found, "how much GPU memory does it take").text.startswith(

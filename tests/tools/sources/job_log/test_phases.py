@@ -112,3 +112,14 @@ def test_timers_of_megatron_without_any_step_line_are_stated_by_themselves(tmp_p
     assert [each.value for each in check.support[0].facts] == pytest.approx([800.0, 700.0, 60.0])
     assert check.support[0].names == ("backward-compute", "forward-compute", "optimizer")
     assert "No line states the time of a step" in check.support[0].template
+
+
+def test_timers_of_experts_are_of_the_step_of_the_line_behind_them(tmp_path: Path) -> None:
+    """DeepSpeed prints forward in both lines: it counts once."""
+    experts = "rank=0 time (ms) | fwd: 100.0 (fwd_moe: 60.0, 1st_a2a: 12.0, 2nd_a2a: 13.0, top_k: 5.0)\n"
+    log = read(tmp_path, "".join(MICRO + experts + WHOLE.format(700.0) for _ in range(4)))
+    assert log.steps["wall_ms"].tolist() == [1000.0] * 4
+    own = log.timers[log.timers["name"].isin(["forward", "1st_a2a"])]
+    assert own[["step", "name", "max_ms"]].to_numpy().tolist() == [
+        each for at in range(1, 5) for each in ([at, "1st_a2a", 12.0], [at, "forward", 100.0])
+    ]

@@ -147,7 +147,7 @@ def deepspeed(text: str) -> StepLine | None:
             "DeepSpeed rates", int(found[2]), of="running", epoch=int(found[1]), samples_per_s=number(found[3])
         )
     if found := DEEPSPEED_RATE.search(text):
-        return StepLine("DeepSpeed rates", int(found[1]), samples_per_s=number(found[2]))
+        return StepLine("DeepSpeed", int(found[1]), samples_per_s=number(found[2]))
     if found := DEEPSPEED_STEP.search(text):
         return StepLine("DeepSpeed", int(found[1]), skipped_so_far=float(found[2]))
     return None
