@@ -21,6 +21,10 @@ FAMILY_TITLES = {
 }
 WORK_TITLES = {**FAMILY_TITLES, "idle": "launch gaps"}
 
+NO_WORK_RECORDED = "(none of its work is recorded)"  # behind the name of a device
+MAY_BE_DEVICE = "(may be a device; not read)"
+WORK_MISSING = (NO_WORK_RECORDED, MAY_BE_DEVICE)
+
 PART_TITLES = {
     "compute": "computation",
     "exposed_communication": "exposed communication",

@@ -18,7 +18,7 @@ from tools.judgement.level_lead import AT_LEVELS
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
-from tools.judgement.verdict import NEEDED, outside_steps_rank
+from tools.judgement.verdict import NEEDED, device_work_missing, outside_steps_rank
 from tools.knowledge.untrained import without_training
 from tools.metrics.step_time import slowest_on_average
 from tools.run.model import Source, SourceStatus
@@ -551,7 +551,9 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
 
 
 def _overview(profile: Profile, marked: bool) -> list[Sentence]:
-    """The breakdown in one sentence."""
+    """The breakdown in one sentence; none where what the device did is missing from it."""
+    if device_work_missing(profile):
+        return []
     shares = [(part, _share(profile, part)) for part in PARTS]
     large = sorted((each for each in shares if each[1].value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value)
     if not large:

@@ -13,7 +13,7 @@ from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
-from hermes_agent.model.display import span_list, spans
+from hermes_agent.model.display import MAY_BE_DEVICE, NO_WORK_RECORDED, span_list, spans
 from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.routes import Route
@@ -244,12 +244,15 @@ def screening_record(screening: Screening) -> record.ScreeningRecord:
 
 def _devices(rank: Rank, backend: str | None) -> list[str]:
     """The names of a rank's devices, and words for those without a name or without work; [] where it has none."""
-    names = [printable(device.name) for device in rank.devices]
+    names = [printable(device.name) for device in rank.devices if not device.possible]
+    unsure = [printable(device.name) for device in rank.devices if device.possible]
+    if unsure and not names:
+        return [f"{name} {MAY_BE_DEVICE}" for name in unsure]
     if rank.has_device:
         return names or [UNNAMED]
     if not names and backend not in DEVICE_BACKENDS:
         return []
-    return [f"{name} (none of its work is recorded)" for name in names or [UNNAMED]]
+    return [f"{name} {NO_WORK_RECORDED}" for name in names or [UNNAMED]]
 
 
 def breakdown_rows(profile: Profile) -> list[record.BreakdownRow]:

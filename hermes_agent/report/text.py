@@ -10,6 +10,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import (
     PLACE_TITLES,
+    WORK_MISSING,
     cause_heading,
     counted,
     rank_count,
@@ -262,7 +263,10 @@ class _Page:
             return ""
         shown = sorted(sorted(rows, key=lambda row: -row.wall_ms)[:ranks], key=lambda row: row.rank)
         heads = "".join(head.rjust(10) for head in HEADS)
-        lines = [self._heading("Time per step in ms: comm. and copies are the exposed parts"), f"{'rank':>4}{heads}"]
+        heading = "Time per step in ms: comm. and copies are the exposed parts"
+        if any(each.endswith(WORK_MISSING) for each in self.diagnosis.run.devices):
+            heading = "Time per step in ms, of the host alone: what a device did is missing"
+        lines = [self._heading(heading), f"{'rank':>4}{heads}"]
         for row in shown:
             lines.append(f"{row.rank:>4}" + "".join(f"{getattr(row, f'{name}_ms'):>10.2f}" for name in COLUMNS))
         if rest := len(rows) - len(shown):

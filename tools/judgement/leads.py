@@ -17,6 +17,7 @@ from tools.judgement.verdict import (
     EXPLAINING,
     UNSEEN_HOST,
     Judgement,
+    device_work_missing,
     families,
     part_pct,
     unexplained_parts,
@@ -41,6 +42,8 @@ def leads(
     """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read."""
     if not profile.traced:
         return ()
+    if judged.verdict == "inconclusive" and device_work_missing(profile):
+        return (_without_cause(profile, judged),)  # what the host waits for is not known
     limits = profile.thresholds
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     paused, still_open = with_waiting(profile, pause_leads(profile, sure), open_places)

@@ -16,7 +16,14 @@ from tools.judgement.record_leads import leads_of_hang, leads_without_steps, rec
 from tools.judgement.series_doubt import doubted
 from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
-from tools.judgement.verdict import Verdict, judge_records, judge_steps, unexplained_parts, with_unfinished
+from tools.judgement.verdict import (
+    Verdict,
+    device_work_missing,
+    judge_records,
+    judge_steps,
+    unexplained_parts,
+    with_unfinished,
+)
 from tools.views.profile import Profile
 from tools.whatif.predict import FLOOR_SHARE, STATED_FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
 
@@ -103,7 +110,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     )
     causes = tuple(replace(cause, symptoms=own) for cause, own in zip(listed, explained, strict=True))
     if profile.traced:
-        unexplained = unexplained_parts(profile, causes)
+        unexplained = () if device_work_missing(profile) else unexplained_parts(profile, causes)
         of_steps = judge_steps(profile, causes, checks, unexplained, open_places)
         judged = with_unfinished(profile, of_steps)
     else:

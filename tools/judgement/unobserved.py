@@ -27,6 +27,10 @@ def unobserved(profile: Profile, judged: Judgement) -> Lead | None:
     if device_work_missing(profile):
         step = measure(profile, "step_time_ms", statistic="mean")
         claim = Sentence("A step takes {0}, and the trace does not hold what the device did in it.", (step,))
+        unsure = dict.fromkeys(each.name for own in profile.ranks for each in own.rank.devices if each.possible)
+        if unsure:
+            text = "A step takes {0}. Process {n0} may be a device: its work is not counted, and what the host"
+            claim = Sentence(f"{text} waits for is not known.", (step,), (", ".join(unsure),))
         candidates, _ = candidates_of(profile, "unseen", rank)
         return Lead(Place("step", (rank,), EVERY_STEP), 0.0, 0.0, claim, candidates, judged.needs)
     if part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:

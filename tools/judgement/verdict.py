@@ -137,6 +137,10 @@ STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` 
 ALL_STACKS = "two answers of `ncclras -f json -v`, a minute apart, and `py-spy dump --pid PID` on each rank that waits"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_EXPORT = "whole steps with `nsys profile --trace=cuda,nvtx,osrt`, and an NVTX range around each"
+MAY_BE_DEVICE = "a process of the trace may be a device, and its work is not counted as nothing shows that it is one"
+DEVICE_NAMED = (
+    "the trace with the device's work under a category such as kernel, or its process under the device's name"
+)
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
@@ -175,7 +179,8 @@ def judge_steps(
     """The verdict on the steps of a trace: causes that are ranked already, and parts that none of them explains."""
     limits = profile.thresholds
     if why := device_work_missing(profile):
-        return Judgement("inconclusive", why, WHOLE_EXPORT if by_nsight(profile) else WHOLE_TRACE)
+        needs = WHOLE_EXPORT if by_nsight(profile) else WHOLE_TRACE
+        return Judgement("inconclusive", why, DEVICE_NAMED if why == MAY_BE_DEVICE else needs)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
@@ -341,6 +346,8 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
 def device_work_missing(profile: Profile) -> str:
     """Why a device cannot be judged: it is named without any work, or hardly any launched kernel is recorded; or ""."""
     for rank in profile.ranks:
+        if any(device.possible for device in rank.rank.devices):
+            return MAY_BE_DEVICE
         named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
         if named and not rank.rank.has_device:
             return "the trace names a device but holds none of its work: it is cut, or was recorded without the device"

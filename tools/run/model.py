@@ -73,6 +73,7 @@ class Device:
     memory_bytes: int | None = None
     compute_capability: str | None = None
     multiprocessors: int | None = None
+    possible: bool = False  # only the name of a process that may be a device: nothing of it was read as its work
 
 
 @dataclass(frozen=True)

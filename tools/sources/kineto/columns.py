@@ -52,14 +52,40 @@ ANNOTATION_NAME = re.compile(
 )
 
 
-CODE_OF_CATEGORY = {category: int(kind) for category, kind in KIND_OF_CATEGORY.items()}  # plain ints make arrays fast
+# Categories of accelerators that have none of their own in Kineto, after those of its other devices.
+OF_DEVICE = re.compile(
+    r"(?!(?:cpu|host|os|linux|jit|system)_)[a-z][a-z0-9]{1,15}_"
+    r"(?:(?P<runtime>runtime|driver)|(?P<kernel>kernels?)|(?P<memcpy>memcpy)|(?P<memset>memset)|(?P<mark>user_annotation))"
+)
+KIND_OF_PART = {
+    "runtime": EventKind.RUNTIME,
+    "kernel": EventKind.KERNEL,
+    "memcpy": EventKind.MEMCPY,
+    "memset": EventKind.MEMSET,
+    "mark": EventKind.DEVICE_ANNOTATION,
+}
+MOST_CATEGORIES = 1 << 12  # that are kept
+
+
+class CategoryCodes(dict[str, int]):
+    """The code of a kind for a category; plain ints make arrays fast."""
+
+    def __missing__(self, category: str) -> int:
+        found = OF_DEVICE.fullmatch(category)
+        code = int(KIND_OF_PART[found.lastgroup]) if found and found.lastgroup else 0
+        if len(self) < MOST_CATEGORIES:
+            self[category] = code
+        return code
+
+
+CODE_OF_CATEGORY = CategoryCodes({category: int(kind) for category, kind in KIND_OF_CATEGORY.items()})
 _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
 
 NO_ARGS = Args()
 NO_CONNECTION = 2**32 - 1
 INSTANT_PHASES = ("i", "I", "R")
 BEGIN_END = ("B", "E")
-MOST_LABELS = 8  # of one process
+MOST_LABELS = 8  # of one process, and categories of one lane
 
 TrackKey = tuple[int | str, int | str]
 
@@ -88,6 +114,10 @@ class Columns:
     flow_ids: Codes[int | str] = field(default_factory=Codes)
     details: DetailParts = field(default_factory=DetailParts)
     excluded: Counter[str] = field(default_factory=Counter)
+    unknown: dict[int, set[str]] = field(default_factory=dict)  # track -> categories of its events of no known kind
+    arrows: dict[str, set[int | str]] = field(
+        default_factory=lambda: {"s": set(), "f": set()}
+    )  # processes at their ends
     numbered: list[Runs] = field(default_factory=list)  # the numbers that the profiler gave its events, by slice
     rows: int = 0
     spans: int = 0  # rows with a duration
@@ -108,8 +138,8 @@ class Columns:
         phases = [event.ph for event in events]
         lasting = np.array([phase == "X" for phase in phases], dtype=bool)
         spans = [event for event in events if event.ph == "X"]
-        code = CODE_OF_CATEGORY.get
-        kinds = [code(event.cat, 0) for event in spans]
+        code = CODE_OF_CATEGORY
+        kinds = [code[event.cat] for event in spans]
         self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.times.taken(lasting))
         self.spans += self.rows - rows
         at: list[int] = np.flatnonzero(~lasting).tolist()
@@ -124,6 +154,8 @@ class Columns:
             args = event.args or NO_ARGS
             if event.ph == "M":
                 self._add_label(event, args)
+            elif event.ph in self.arrows and event.cat not in FORWARD_BACKWARD:
+                self.arrows[event.ph].add(event.pid)
         known = len(instants) + len(edges) + sum(phases[place] in "sftM" for place in at)
         self.excluded["of a phase that is not read"] += len(at) - known
 
@@ -148,7 +180,7 @@ class Columns:
         rows = np.full(len(events), END, dtype=np.int64)
         rows[begins] = self.rows + np.arange(int(begins.sum()))
         opening = [event for event in events if event.ph == "B"]
-        kinds = np.array([CODE_OF_CATEGORY.get(event.cat, 0) for event in opening], dtype=np.int8)
+        kinds = np.array([CODE_OF_CATEGORY[event.cat] for event in opening], dtype=np.int8)
         self._add_rows(opening, kinds, times.taken(begins))
         self.spans += len(opening)
         tracks = [self.tracks[event.pid, event.tid] for event in events]
@@ -175,6 +207,10 @@ class Columns:
         for column, values in added.items():
             self.rows_of[column].append(values)
         self._note_devices(kind, track, args)
+        for row in np.flatnonzero(kind == EventKind.OTHER).tolist():
+            said = self.unknown.setdefault(int(track[row]), set())
+            if len(said) < MOST_LABELS:
+                said.add(events[row].cat)
         memory = names.get(MEMORY_INSTANT, -1)
         self.details.add(self.rows, kind, name == memory, args)
         self.numbered.append(runs_of(integers([item.number for item in args])))

@@ -50,6 +50,10 @@ def absorb(into: Columns, other: Columns) -> None:
     into.labels |= other.labels
     for pid, said in other.processes.items():
         into.processes.setdefault(pid, set()).update(said)
+    for code, categories in other.unknown.items():
+        into.unknown.setdefault(int(tracks[code]), set()).update(categories)
+    for phase, processes in other.arrows.items():
+        into.arrows[phase] |= processes
     into.details.groups |= other.details.groups
     into.excluded += other.excluded
     into.numbered += other.numbered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,9 @@ def read_trace(
     place = path if isinstance(path, Path) else Path(path.name)
     ascend = isinstance(path, Path) and is_ascend(collected.columns)
     metadata = read_folder(place) if ascend else interpret(collected.members)
+    if assembled.unsure and not metadata.devices:
+        unsure = (Device(at, name[:SHORT_VALUE], possible=True) for at, name in enumerate(assembled.unsure))
+        metadata = replace(metadata, devices=tuple(unsure))
     return TraceFile(place, digest, assembled.table, _facts(collected, assembled, metadata))
 
 
@@ -224,4 +228,8 @@ def _note(collected: Collected, assembled: Assembled) -> str:
     for reason, count in sorted(assembled.excluded.items()):
         if count:
             parts.append(f"{count} events {reason} were left out" if count > 1 else f"1 event {reason} was left out")
+    for name in assembled.unsure:
+        parts.append(
+            f"process '{name[:SHORT_VALUE]}' may be a device: its work is not counted, as nothing shows what it is"
+        )
     return "; ".join(parts + collected.remarks)

@@ -14,7 +14,7 @@ from tools.run.events import DETAIL_COLUMNS, TRACK_COLUMNS, Details, EventKind, 
 from tools.sources.ascend.processes import is_ascend, take_ascend_work
 from tools.sources.kineto.begin_end import pair
 from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
-from tools.sources.kineto.other_devices import take_device_work
+from tools.sources.kineto.other_devices import DeviceWork, take_device_work
 
 
 def pair_operators(
@@ -51,15 +51,20 @@ class Assembled:
     origin_ns: int  # of the earliest event, on the trace's own clock
     excluded: Counter[str]
     groups: dict[str, tuple[str, str, int]]
+    unsure: tuple[str, ...] = ()  # processes that may be devices
 
 
 def assemble(columns: Columns, span_days: int) -> Assembled:
     """Join, clean, sort and number the events; a trace without events gives an empty table."""
     start, end = columns.joined("start_ns"), columns.joined("end_ns")
     marked = _marked(columns)
-    kind = take_ascend_work(columns, marked) if is_ascend(columns) else take_device_work(columns, marked)
     excluded = columns.excluded.copy()
     keep = _ended(columns, end, excluded)
+    if is_ascend(columns):
+        work = DeviceWork(take_ascend_work(columns, marked))
+    else:
+        work = take_device_work(columns, marked, start, end)
+    kind = work.kind
     near = _plausible(start, end, span_days * DAY_NS)
     if near is not None:
         excluded["with a time far away from all others"] += int(len(near) - near.sum())
@@ -89,7 +94,7 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
     details = {name: _detail_table(columns, name, row_of) for name in columns.details.tables}
     details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], track)
     table = EventTable(frame, tracks, Details(**details))
-    return Assembled(table, origin, excluded, columns.details.groups)
+    return Assembled(table, origin, excluded, columns.details.groups, work.unsure)
 
 
 def _ended(columns: Columns, end: NDArray[np.int64], excluded: Counter[str]) -> NDArray[np.bool_] | None:
