@@ -67,6 +67,8 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
     choice("memory figure", what, ("allocated", "reserved"))
     if (tabled := _tabled(profile, rank)) is not None:
         value = float(tabled[f"{what}_mb"].max()) * 1e6 / MIB
+        if not np.isfinite(value):
+            raise UsageError(f"memory_record of rank {rank} has no column of {what} memory")
         return Measurement(
             value, lambda: tabled, "samples in memory_record, all components", (rank,), source=ASCEND_FORMAT
         )

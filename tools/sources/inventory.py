@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -29,6 +29,7 @@ LOG_FOLDERS = re.compile(
     r"|(?:rank|node|host|worker|dgx|gpu|machine|server|compute)[-_.]?\w{0,32}\d)\Z",
     re.I,
 )
+MOST_LINKS = 8  # that lead out and are named
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[\s*\{')
 LOOKED_AT = 1 << 20  # bytes: Kineto writes properties of devices and the job before the events
@@ -67,6 +68,8 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
     traces: list[Path] = []
     notes: list[str] = []
     given: dict[str, list[Path]] = {}
+    links: list[tuple[Path, Path]] = []  # the folder, and a link in it that leads out of it
+    deeper: list[Path] = []  # tables in folders further below that no reader takes
     others: list[tuple[int, Path, list[Path]]] = []  # where the note belongs, the folder, files that are no traces
     nested = [each for each in formats if each.nested and each.recognises is not None]
     rest, held = _record_folders(paths, formats)
@@ -79,7 +82,10 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             continue
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
-        found, other = _in_folder(path, notes, nested, given)
+        seen = _Seen()
+        found, other = _in_folder(path, notes, nested, given, seen)
+        links += [(path, each) for each in seen.links]
+        deeper += seen.tables
         found = _without_copies(found, notes)
         if len(found) > limits.files:
             notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
@@ -94,7 +100,8 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
         unread += [file for file in (*unknown, *_logs(folder)) if file not in claimed and not leads_out(file, folder)]
         if unknown:
             notes.insert(place, _passed_over(folder, unknown))
-    if left := unread_line(list(dict.fromkeys(unread))):
+    notes += _left_out_links(links)
+    if left := unread_line(list(dict.fromkeys([*unread, *deeper]))):
         notes.insert(0, left)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
@@ -262,8 +269,31 @@ def _exists_as_file(path: Path) -> bool:
         raise InputError(f"{path}: cannot be opened ({error.strerror}); check its path and permissions") from error
 
 
+@dataclass
+class _Seen:
+    """What was met on the way to the traces of a folder."""
+
+    links: list[Path] = field(default_factory=list)  # that lead out of it and are listed nowhere else
+    tables: list[Path] = field(default_factory=list)  # in folders further below, of no known kind
+
+
+def _left_out_links(links: Sequence[tuple[Path, Path]]) -> list[str]:
+    """A line for each of the first links that lead out of a folder, and one for the others."""
+    lines = [
+        f"{link.relative_to(folder)}: is a link that leads out of the run folder; it was left out, so give its target"
+        " as a path of its own"
+        for folder, link in links[:MOST_LINKS]
+    ]
+    rest = len(links) - MOST_LINKS
+    return [*lines, f"{rest} more links lead out of the run folder and were left out"] if rest > 0 else lines
+
+
 def _in_folder(
-    folder: Path, notes: list[str], nested: Sequence[RecordFormat], given: dict[str, list[Path]]
+    folder: Path,
+    notes: list[str],
+    nested: Sequence[RecordFormat],
+    given: dict[str, list[Path]],
+    seen: _Seen,
 ) -> tuple[list[Path], list[Path]]:
     """Traces in the folder and the folders directly below, and files there that are none and not known either.
 
@@ -278,9 +308,10 @@ def _in_folder(
         own: list[Path] = []
         below: list[Path] = []
         for place in level:
-            room -= _look(place, room, own, below, notes if depth else None)
+            room -= _look(place, room, own, below, notes if depth else None, seen.links)
         own = [each for each in own if leads_out(each, folder) or not _claimed(each, nested, given)]
         files += own if depth <= 1 else []
+        seen.tables += [] if depth <= 1 else [each for each in own if each.suffix == ".csv"]
         found += [each for each in own if not leads_out(each, folder) and _holds_events(each)]
         if room <= 0:
             notes.append(f"{folder} holds more than {MOST_ENTRIES} files and folders; the others were not looked at")
@@ -289,6 +320,7 @@ def _in_folder(
             break
         level = below[:MOST_FOLDERS]
     taken = set(found)
+    seen.links[:] = [each for each in seen.links if leads_out(each, folder)]
     return found, [each for each in files if each not in taken]
 
 
@@ -313,11 +345,13 @@ def _logs(folder: Path) -> list[Path]:
     return [file for file in _logged(folder, MOST_FILES) if LOG_NAME.match(unpacked_name(file))]
 
 
-def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: list[str] | None) -> int:
+def _look(
+    place: Path, room: int, files: list[Path], below: list[Path], notes: list[str] | None, links: list[Path]
+) -> int:
     """Add the files of a folder that may be traces and the folders in it, and return how many entries were looked at.
 
-    Links to folders and the folders of records are passed over. Where the folder cannot be listed that is noted, or
-    InputError raised without notes.
+    Links to folders and the folders of records are passed over; links that are in neither list are in ``links``. Where
+    the folder cannot be listed that is noted, or InputError raised without notes.
     """
     try:
         with os.scandir(place) as listed:
@@ -333,6 +367,8 @@ def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: l
                 below.append(place / entry.name)
         elif place.name not in RECORD_FOLDERS and not NO_TRACE.match(entry.name) and _may_be_read(entry):
             files.append(place / entry.name)
+        elif entry.is_symlink() and entry.name not in RECORD_FOLDERS and not entry.name.endswith(".md"):
+            links.append(place / entry.name)
     return len(entries)
 
 

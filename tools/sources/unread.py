@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.sources.ascend.recognise import STEPS
+from tools.sources.ascend.recognise import STEPS, missing_columns, separator, text_of
 from tools.sources.decompress import beginning, unpacked_name
 from tools.sources.job_log.source import NOTHING_STATED
 from tools.sources.nsys.recognise import CALLS, EXPORTED, KERNELS, STRINGS
@@ -82,9 +82,12 @@ def _by_content(path: Path, name: str, start: bytes) -> str:
         return _of_json(start)
     if LOG_NAME.match(name):
         return f"text, but {NOTHING_STATED}"
+    if name.endswith((".csv", ".tsv")) and (near := missing_columns(name, start)) is not None and near[1]:
+        return f"looks like {near[0]} of an Ascend profiler, but columns {_listed(near[1])} are absent or renamed"
     if name.endswith((".csv", ".tsv")) and PROFILE_NAME.match(name):
-        head = start.decode("utf-8", "replace").partition("\n")[0]
-        columns = [cell.strip().strip('"') for cell in head.split(",") if cell.strip()]
+        text = text_of(start)
+        head = text.partition("\n")[0]
+        columns = [cell.strip().strip('"') for cell in head.split(separator(text)) if cell.strip()]
         return f"a table, but its columns ({_listed(columns)}) are of no known one, nor a step with its time"
     return ""
 

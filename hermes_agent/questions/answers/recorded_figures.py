@@ -158,9 +158,9 @@ def _communication(discussion: Discussion, question: Question) -> str:
     ranks = [rank for rank in known if not question.ranks or rank in question.ranks]
     text = (
         "Rank {rank}: {{account_ms:part=exposed_communication}} of communication per step that no compute overlaps, "
-        "{{account_pct:part=exposed_communication}} of {{account_ms:part=stage}}; {{account_ms:part=overlapped}} more "
-        "overlap."
+        "{{account_pct:part=exposed_communication}} of {{account_ms:part=stage}}"
     )
+    text += "." if record.steps["overlapped_ms"].isna().any() else "; {{account_ms:part=overlapped}} more overlap."
     rows = [discussion.say(text.format(rank=rank), rank=rank) for rank in ranks[:MOST_RANKS]]
     rest = "Name another rank to see it." if len(ranks) > MOST_RANKS else ""
     lead = "By the profiler's own account (step_trace_time), waiting for other ranks included:"

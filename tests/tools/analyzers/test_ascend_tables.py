@@ -19,6 +19,7 @@ from tests.tools.sources.ascend.ascend_files import (
 )
 from tests.tools.sources.job_log.logs import megatron
 from tools.analyzers.registry import check_of
+from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
@@ -145,6 +146,47 @@ def test_without_the_units_columns_the_level_is_named(tmp_path: Path) -> None:
     assert answer(profile_of(tmp_path / "b", accounts((1.0, 1.0, 1.0))), "computation.ai_cpu").needs == (
         "a profile of level 1 or 2"
     )
+
+
+def test_a_table_that_states_no_cores_answers_nothing_of_kernels(tmp_path: Path) -> None:
+    """Without the column neither the AI CPU nor collectives are told apart: that is no zero."""
+    text = KERNELS.replace("Accelerator Core", "Other")
+    profile = profile_of(tmp_path, {0: {"steps.csv": step_csv(1305.0, 0.0, 695.0), "kernels.csv": text}})
+    for name in ("ai_cpu", "conversion", "units", "affinity_apis"):
+        check = answer(profile, f"computation.{name}")
+        assert (check.status, check.needs) == ("cannot_answer", "a profile of level 1 or 2")
+        assert "Accelerator Core" in check.reason
+    with pytest.raises(UsageError, match="Accelerator Core"):
+        measure(profile, "ascend_kernel_pct", group="conversion", rank=0)
+
+
+def test_a_unit_without_a_column_is_not_idle(tmp_path: Path) -> None:
+    text = KERNELS.replace("aic_mte2_ratio", "b").replace("aiv_mte2_ratio", "c")
+    check = answer(profile_of(tmp_path, {0: {"kernels.csv": text}}), "computation.units")
+    assert check.status == "cannot_answer"
+
+
+def test_a_column_of_the_account_that_is_missing_is_no_zero(tmp_path: Path) -> None:
+    text = step_csv(300.0, 400.0, 300.0).replace(",Overlapped,", ",Other,")
+    profile = profile_of(tmp_path, {0: {"steps.csv": text}})
+    assert measure(profile, "account_pct", part="free").value == pytest.approx(30.0)
+    with pytest.raises(UsageError, match="no column for overlapped"):
+        measure(profile, "account_pct", part="overlapped")
+
+
+def test_collectives_without_their_times_do_not_wait(tmp_path: Path) -> None:
+    said = collective(10.0, 0.5, 5.0, HCCS=transport({"32.0": (1, 1.0)}, 32.0, 1.0))
+    text = json.dumps(communication(hcom_allReduce=said)).replace("Transit Time(ms)", "Other")
+    files = {"steps.csv": step_csv(1000.0, 9000.0, 1000.0), "c.json": text}
+    assert answer(profile_of(tmp_path, {0: files}), "communication.tabled_wait").status == "cannot_answer"
+
+
+def test_a_table_of_kernels_with_another_column_is_named_where_kernels_are_asked_for(tmp_path: Path) -> None:
+    text = KERNELS.replace(",Duration(us)", ",Task Duration(us)")
+    files = {"steps.csv": step_csv(1305.0, 0.0, 695.0), "kernel_details.csv": text}
+    profile = profile_of(tmp_path, {0: files})
+    assert "columns Duration(us) are absent or renamed" in profile.run.unread
+    assert "kernel_details was not read" in answer(profile, "computation.ai_cpu").reason
 
 
 def talks(matrix: bool = True, **collectives: dict[str, Any]) -> dict[str, str]:

@@ -117,6 +117,18 @@ def test_a_records_folder_that_leads_elsewhere_is_not_followed(run: Path, target
     assert ("leads out of the run folder" in str(refused.value)) == (target != "monitor")
 
 
+@pytest.mark.parametrize("name", ["train.log", "logs", "env.json"])
+def test_a_link_that_leads_out_of_the_folder_is_left_out_with_a_line(run: Path, name: str) -> None:
+    elsewhere = run.parent / "elsewhere"
+    if "." in name:
+        elsewhere.write_text("{}", encoding="utf-8")
+    else:
+        elsewhere.mkdir()
+    (run / name).symlink_to(elsewhere)
+    said = [note for note in load_run([run]).notes if note.startswith(f"{name}: is a link that leads out")]
+    assert len(said) == 1
+
+
 def test_a_file_that_is_no_trace_does_not_hide_the_records(run: Path) -> None:
     (run / os.fsdecode(b"\xff\x1b[31m.json")).write_text("{}", encoding="utf-8")
     read = load_run([run])

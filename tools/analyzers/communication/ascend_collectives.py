@@ -119,7 +119,11 @@ def rdma(profile: Profile) -> Check | Finding | None:
         return None
     if record.collectives.empty:
         return cannot_answer(*NO_COLLECTIVES)
+    if record.transfers.empty:
+        return cannot_answer("the tables do not say over what collectives move data", NO_COLLECTIVES[1])
     longest = measured(profile, "rdma_transit_ms")
+    if longest is None and (record.transfers["transport"] == "RDMA").any():
+        return cannot_answer("the tables do not say how long transfers over RDMA take", NO_COLLECTIVES[1])
     if longest is None:
         return clean(say("No collective moved anything over RDMA."))
     slow = record.transfers[

@@ -7,11 +7,15 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Saving, Sentence
-from tools.metrics.recorded.ascend import UNITS, kernel_rows, tables
+from tools.metrics.recorded.ascend import UNITS, computing_kernels, cores_stated, kernel_rows, tables
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
 NO_KERNELS = ("the tables hold no kernels (kernel_details)", "a profile of level 1 or 2")
+NO_CORES = (
+    "the table does not say which core a kernel ran on (Accelerator Core of kernel_details)",
+    "a profile of level 1 or 2",
+)
 NO_UNITS = (
     "the units' busy time was not measured",
     "a profile of level 1 with aic_metrics=AiCMetrics.PipeUtilization",
@@ -26,13 +30,28 @@ def _per(profile: Profile, rank: int) -> str:
     return "per step" if (steps["rank"] == rank).any() else "in the whole table"
 
 
+def _ranks(profile: Profile) -> list[int]:
+    """The ranks of whose kernels the tables state the cores."""
+    known = sorted(int(rank) for rank in tables(profile).kernels["rank"].unique())
+    return [rank for rank in known if cores_stated(profile, rank)]
+
+
+def _no_kernels(profile: Profile) -> Check:
+    """Why nothing can be said of kernels: no table, one that was not read, or one that does not state cores."""
+    if len(tables(profile).kernels):
+        return cannot_answer(*NO_CORES)
+    if "kernel_details" in profile.run.unread:
+        return cannot_answer("kernel_details was not read, see the notes", "kernel_details as the profiler writes it")
+    return cannot_answer(*NO_KERNELS)
+
+
 def _underused(profile: Profile, group: str, subject: str, mechanism: str, left: float) -> Check | Finding | None:
     """Low device utilization by kernels that could keep ``left`` of their time, or the clean answer."""
     if profile.run.ascend is None:
         return None
-    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    ranks = _ranks(profile)
     if not ranks:
-        return cannot_answer(*NO_KERNELS)
+        return _no_kernels(profile)
     per_rank = {rank: measure(profile, "ascend_kernel_ms", group=group, rank=rank) for rank in ranks}
     worst = max(ranks, key=lambda rank: (per_rank[rank].value, -rank))
     own, share = per_rank[worst], measure(profile, "ascend_kernel_pct", group=group, rank=worst)
@@ -88,9 +107,9 @@ def affinity_apis(profile: Profile) -> Check | None:
     """Foreach kernels, of an optimizer of torch, for which torch_npu.optim has fused ones (NpuFusedSGD and others)."""
     if profile.run.ascend is None:
         return None
-    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    ranks = _ranks(profile)
     if not ranks:
-        return cannot_answer(*NO_KERNELS)
+        return _no_kernels(profile)
     worst = max(ranks, key=lambda rank: (measure(profile, "ascend_kernel_ms", group="foreach", rank=rank).value, -rank))
     own, share = (measure(profile, f"ascend_kernel_{of}", group="foreach", rank=worst) for of in ("ms", "pct"))
     said = say(
@@ -111,9 +130,9 @@ def units(profile: Profile) -> Check | None:
     """Kernel time by the unit that is busy for more than 80 % of it."""
     if profile.run.ascend is None:
         return None
-    ranks = sorted(int(rank) for rank in profile.run.ascend.kernels["rank"].unique())
+    ranks = _ranks(profile)
     if not ranks:
-        return cannot_answer(*NO_KERNELS)
+        return _no_kernels(profile)
     rank, groups = ranks[0], ("matrix", "vector", "memory", "unbound")
     try:
         facts: tuple[Fact, ...] = tuple(measure(profile, "ascend_kernel_pct", group=each, rank=rank) for each in groups)
@@ -130,8 +149,7 @@ def units(profile: Profile) -> Check | None:
 
 def _busiest_units(profile: Profile, rank: int) -> list[Sentence]:
     """Of the operators with most time the unit that is busy for most of it."""
-    kernels = tables(profile).kernels
-    own = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(("HCCL", "COMMUNICATION"))]
+    own = computing_kernels(profile, rank)
     longest = own.groupby("op_type")["duration_us"].sum().nlargest(SHOWN_TYPES).index
     said = []
     for op_type in map(str, longest):

@@ -22,6 +22,10 @@ CONVERSIONS = ("TransData", "Cast", "TransDataRNN", "Transpose", "TransposeD")
 LARGE_MB: Mapping[str, float] = {"SDMA": 16.0, "HCCS": 16.0, "RDMA": 1.0}  # below it a link of Ascend is not full
 ALIGNED_BYTES = 512  # of a transfer over HCCS; what is smaller is sent as it is
 BYTES_PER_MB = 1e6
+UNITS: Mapping[str, tuple[str, ...]] = {
+    **{"matrix": ("mac_ratio",), "vector": ("vec_ratio",), "scalar": ("scalar_ratio",)},
+    "memory": ("mte2_ratio", "mte3_ratio"),  # the busier of reading and writing
+}
 GROUPS = ("ai_cpu", "conversion", "foreach", "vector", "matrix", "memory", "unbound")
 
 
@@ -32,10 +36,14 @@ def tables(profile: Profile) -> AscendTables:
     return profile.run.ascend
 
 
-def _account(profile: Profile, rank: int | None, ranks: tuple[int, ...] = ()) -> pd.DataFrame:
+def _account(profile: Profile, rank: int | None, ranks: tuple[int, ...] = (), part: str | None = None) -> pd.DataFrame:
     steps = tables(profile).steps
     own = steps if rank is None else steps[steps["rank"] == rank]
     own = own[own["rank"].isin(ranks)] if ranks else own
+    if part is not None and len(own):
+        own = own[own[f"{part}_ms"].notna()]
+        if own.empty:
+            raise UsageError(f"the account of the steps (step_trace_time) has no column for {part}")
     if own.empty:
         raise UsageError(
             "the tables hold no account of the steps (step_trace_time)" + ("" if rank is None else " there")
@@ -47,7 +55,7 @@ def _account(profile: Profile, rank: int | None, ranks: tuple[int, ...] = ()) ->
 def account_ms(profile: Profile, part: str = "stage", rank: int | None = None) -> Measurement:
     """Mean over steps of a column of step_trace_time; without a rank the mean over ranks."""
     choice("part", part, ACCOUNT)
-    own = _account(profile, rank)
+    own = _account(profile, rank, part=part)
     return _of_rows(float(own.groupby("rank")[f"{part}_ms"].mean().mean()), own, f"{part} in step_trace_time")
 
 
@@ -55,7 +63,7 @@ def account_ms(profile: Profile, part: str = "stage", rank: int | None = None) -
 def account_pct(profile: Profile, part: str, rank: int | None = None) -> Measurement:
     """Of the stage, which is the time from the device's first to its last work of a step."""
     choice("part", part, ACCOUNT)
-    own = _account(profile, rank)
+    own = _account(profile, rank, part=part)
     share = 100.0 * float(own[f"{part}_ms"].sum()) / float(own["stage_ms"].sum())
     return _of_rows(share, own, f"{part} of stage in step_trace_time")
 
@@ -64,7 +72,7 @@ def account_pct(profile: Profile, part: str, rank: int | None = None) -> Measure
 def account_spread_ms(profile: Profile, part: str) -> Measurement:
     """Largest less smallest mean of the ranks."""
     choice("part", part, ACCOUNT)
-    own = _account(profile, None)
+    own = _account(profile, None, part=part)
     means = own.groupby("rank")[f"{part}_ms"].mean()
     return _of_rows(float(means.max() - means.min()), own, f"{part} by rank in step_trace_time")
 
@@ -83,13 +91,31 @@ def stage_account_ms(profile: Profile, stage: int | None = None) -> Measurement:
     return _of_rows(float(np.mean(values)), pd.concat(own), "computing by stage in step_trace_time")
 
 
+COLLECTIVE_CORES = ("HCCL", "COMMUNICATION")
+NO_CORE = ("", "N/A")  # kernels of a profile of level 0, or of a table without the column
+
+
+def cores_stated(profile: Profile, rank: int) -> bool:
+    """Whether the table says of the rank's kernels which core they ran on."""
+    kernels = tables(profile).kernels
+    return not kernels.loc[kernels["rank"] == rank, "core"].isin(NO_CORE).all()
+
+
+def computing_kernels(profile: Profile, rank: int) -> pd.DataFrame:
+    """The kernels of a rank but for its collectives; UsageError where the table does not tell these apart."""
+    kernels = tables(profile).kernels
+    own = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(COLLECTIVE_CORES)]
+    if own.empty:
+        raise UsageError("the tables hold no kernels of that rank (kernel_details), which needs level 1")
+    if not cores_stated(profile, rank):
+        raise UsageError("the core that a kernel ran on is not stated (Accelerator Core), which needs level 1")
+    return own
+
+
 def kernel_rows(profile: Profile, group: str, rank: int) -> pd.DataFrame:
     """The kernels of a group: by the unit that is busy nearly all of their time, or by what they do."""
     choice("group", group, GROUPS)
-    kernels = tables(profile).kernels
-    own = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(("HCCL", "COMMUNICATION"))]
-    if own.empty:
-        raise UsageError("the tables hold no kernels of that rank (kernel_details), which needs level 1")
+    own = computing_kernels(profile, rank)
     if group == "ai_cpu":
         fallback = own["core"].str.contains("AI_CPU|AICPU") & (own["duration_us"] >= LEAST_FALLBACK_US)
         return own[fallback]
@@ -97,13 +123,12 @@ def kernel_rows(profile: Profile, group: str, rank: int) -> pd.DataFrame:
         return own[own["op_type"].isin(CONVERSIONS)]
     if group == "foreach":
         return own[own["op_type"].str.startswith("Foreach")]
-    ratios = own[["vec_ratio", "mac_ratio", "mte2_ratio", "mte3_ratio"]]
-    if ratios.isna().all(axis=None):
+    ratios = pd.DataFrame({unit: own[list(UNITS[unit])].max(axis=1) for unit in ("matrix", "vector", "memory")})
+    if ratios.isna().all(axis=0).any():
         raise UsageError("the units' busy time was not measured, which needs level 1 with aic_metrics PipeUtilization")
-    memory = own[["mte2_ratio", "mte3_ratio"]].max(axis=1) > BUSY
-    vector, matrix = own["vec_ratio"] > BUSY, own["mac_ratio"] > BUSY
+    memory, vector, matrix = (ratios[unit] > BUSY for unit in ("memory", "vector", "matrix"))
     masks = {"matrix": matrix, "vector": vector & ~matrix, "memory": memory & ~vector & ~matrix}
-    return own[masks.get(group, ~(memory | vector | matrix))]
+    return own[masks.get(group, ~(memory | vector | matrix) & ratios.notna().any(axis=1))]
 
 
 def steps_of(profile: Profile, rank: int) -> int:
@@ -123,16 +148,9 @@ def ascend_kernel_ms(profile: Profile, group: str, rank: int) -> Measurement:
 @metric("%", "share of kernel time in {group} kernels on Ascend", "Which share of the kernels' time is of one kind?")
 def ascend_kernel_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """Of the time of all kernels but collectives."""
-    own, kernels = kernel_rows(profile, group, rank), tables(profile).kernels
-    every = kernels[(kernels["rank"] == rank) & ~kernels["core"].isin(("HCCL", "COMMUNICATION"))]
+    own, every = kernel_rows(profile, group, rank), computing_kernels(profile, rank)
     share = 100.0 * float(own["duration_us"].sum()) / max(float(every["duration_us"].sum()), 1e-9)
     return _of_rows(share, own, f"{group} kernels in kernel_details", rank)
-
-
-UNITS: Mapping[str, tuple[str, ...]] = {
-    **{"matrix": ("mac_ratio",), "vector": ("vec_ratio",), "scalar": ("scalar_ratio",)},
-    "memory": ("mte2_ratio", "mte3_ratio"),  # the busier of reading and writing
-}
 
 
 @metric("%", "time of {op_type} in which its {unit} unit is busy", "Which unit bounds an operator on Ascend?")
@@ -161,8 +179,11 @@ def moved(profile: Profile, rank: int) -> pd.DataFrame:
     keys = ["rank", "step", "name", "group"]
     longest = record.transfers.groupby(keys)["transit_ms"].max().rename("moving_ms").reset_index()
     joined = own.merge(longest, on=keys, how="left", validate="m:1")
-    most = joined[["moving_ms", "transit_ms"]].max(axis=1).fillna(0.0).clip(upper=joined["elapse_ms"])
-    return joined.assign(moving_ms=most)
+    most = joined[["moving_ms", "transit_ms"]].max(axis=1).clip(upper=joined["elapse_ms"])
+    known = joined.assign(moving_ms=most)[(most.notna() & joined["elapse_ms"].notna()).to_numpy()]
+    if known.empty:
+        raise UsageError("the tables do not state how long collectives last and move data (communication.json)")
+    return known
 
 
 @metric("ms", "collectives per step by the profiler's tables", "How long do collectives last?")
@@ -232,7 +253,7 @@ def unaligned_pct(profile: Profile) -> Measurement:
 def rdma_transit_ms(profile: Profile) -> Measurement:
     """The largest transit time over RDMA in one collective of one rank."""
     own = tables(profile).transfers
-    own = own[own["transport"] == "RDMA"]
+    own = own[(own["transport"] == "RDMA") & own["transit_ms"].notna()]
     if own.empty:
         raise UsageError("nothing moved over RDMA")
     return _of_rows(float(own["transit_ms"].max()), own, "RDMA in communication.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from tools.errors import InputError
 from tools.run.recorded.ascend import AscendTables, table_of
-from tools.sources.ascend.recognise import BOM, HEAD_BYTES, csv_kind
+from tools.sources.ascend.recognise import HEAD_BYTES, csv_kind, separator, text_of
 from tools.sources.decompress import beginning
 
 MOST_BYTES = 512 << 20
+DECIMAL_COMMA = re.compile(r"\A(\s*-?\d+),(\d+\s*)\Z")  # where no comma separates the columns
 Texts = NDArray[Any]
 
 
@@ -32,26 +34,32 @@ def read_csv_table(path: Path, rank: int) -> tuple[AscendTables, str]:
     kind = csv_kind(data[:HEAD_BYTES])
     if kind is None:
         raise InputError(f"{path}: is no table of an Ascend profiler: its first line names other columns")
-    whole = data if data.endswith(b"\n") else data[: data.rfind(b"\n") + 1]
-    remark = "its last line is not whole and was left out" if len(whole) < len(data) else content.damage
+    text = text_of(data)
+    whole = text if text.endswith("\n") else text[: text.rfind("\n") + 1]
+    remark = "its last line is not whole and was left out" if len(whole) < len(text) else content.damage
     remark = f"only its first {MOST_BYTES >> 20} MB are read" if content.more else remark
     frame = _frame(path, whole)
-    return READERS[kind](frame, rank), remark
+    tables = READERS[kind](frame, rank)
+    if len(frame) and not tables.ranks:
+        remark = f"none of its {len(frame)} rows could be used: no time in them is a number"
+    return tables, remark
 
 
-def _frame(path: Path, data: bytes) -> pd.DataFrame:
-    """All cells as texts; lines of another length are left out."""
-    text = data.decode("utf-8", "replace").removeprefix(BOM)
+def _frame(path: Path, text: str) -> pd.DataFrame:
+    """All cells as texts; lines of another length are left out, and decimal commas become points."""
+    mark = separator(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pd.errors.ParserWarning)
             frame = pd.read_csv(
-                io.StringIO(text), dtype=str, keep_default_na=False, on_bad_lines="skip", index_col=False
+                io.StringIO(text), sep=mark, dtype=str, keep_default_na=False, on_bad_lines="skip", index_col=False
             )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
         raise InputError(f"{path}: is no sound CSV file ({error}); copy or export it again") from error
     frame.columns = pd.Index([str(column).strip() for column in frame.columns])
-    return frame
+    if mark == ",":
+        return frame
+    return frame.apply(lambda own: own.str.replace(DECIMAL_COMMA, r"\1.\2", regex=True))
 
 
 def numbers(frame: pd.DataFrame, column: str, factor: float = 1.0) -> NDArray[np.float64]:
@@ -96,7 +104,10 @@ def step_rows(frame: pd.DataFrame, rank: int) -> AscendTables:
         frame = frame[(frame["Type"].str.strip() == "rank").to_numpy()].reset_index(drop=True)
         of = _whole(numbers(frame, "Index"))
     data: dict[str, Any] = {name: numbers(frame, column, 1e-3) for name, column in STEP_COLUMNS.items()}
-    table = table_of("steps", {"rank": of, "step": _whole(numbers(frame, "Step")), **data})
+    step = _whole(numbers(frame, "Step"))
+    if "Step" not in frame:  # the rows are steps all the same
+        step = pd.Series(of).groupby(of).cumcount().to_numpy(dtype=np.int64)
+    table = table_of("steps", {"rank": of, "step": step, **data})
     sound = (table["rank"] >= 0) & (table["stage_ms"] > 0)
     return AscendTables(steps=table[sound.to_numpy()].reset_index(drop=True))
 

@@ -12,6 +12,8 @@ from tools.sources.sqlite_file import is_sqlite, open_database
 
 HEAD_BYTES = 16_384  # the first line of the widest table has some 1,500
 BOM = "\ufeff"
+SEPARATORS = (",", ";", "\t")  # spreadsheets of some countries write the others
+NEARLY_SHARE = 0.5  # of the columns that make a table known: with so many it is meant to be one
 # Columns that make a CSV file known. The first whose columns are all there.
 MARKS: dict[str, frozenset[str]] = {
     "step_trace_time": frozenset(("Computing", "Communication(Not Overlapped)", "Free", "Stage")),
@@ -49,14 +51,50 @@ def is_communication(start: bytes) -> bool:
     return COMMUNICATION.match(start) is not None or LARGE_GROUP.match(start) is not None
 
 
+def text_of(data: bytes) -> str:
+    """The text of a table: UTF-8, or UTF-16 as spreadsheets and some shells write it."""
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if data.startswith(mark):
+            return data.decode(encoding, "replace").removeprefix(BOM)
+    start = data[:HEAD_BYTES]
+    for encoding, zeros in (("utf-16-le", start[1::2]), ("utf-16-be", start[::2])):
+        if zeros and zeros.count(0) > len(zeros) // 2:
+            return data.decode(encoding, "replace")
+    return data.decode("utf-8", "replace").removeprefix(BOM)
+
+
+def separator(text: str) -> str:
+    """What separates the columns of a table with this first line: the most frequent outside of names."""
+    line = text.partition("\n")[0]
+    return max(SEPARATORS, key=line.count)
+
+
+def columns_of(start: bytes) -> frozenset[str]:
+    """The columns that the first line of a CSV file names."""
+    text = text_of(start)
+    line = text.partition("\n")[0].rstrip("\r")
+    try:
+        return frozenset(column.strip() for column in next(csv.reader([line], delimiter=separator(text)), []))
+    except csv.Error:
+        return frozenset()
+
+
 def csv_kind(start: bytes) -> str | None:
     """The kind of a CSV file that begins so, a key of ``MARKS``; None where it is none of these."""
-    line, _, _ = start.decode("utf-8", "replace").removeprefix(BOM).partition("\n")
-    try:
-        columns = {column.strip() for column in next(csv.reader([line.rstrip("\r")]), [])}
-    except csv.Error:
-        return None
+    columns = columns_of(start)
     return next((name for name, marks in MARKS.items() if marks <= columns), None)
+
+
+def missing_columns(name: str, start: bytes) -> tuple[str, tuple[str, ...]] | None:
+    """The table that a CSV file is meant to be, by its name or by most of its columns, and those that it lacks."""
+    columns = columns_of(start)
+    lacking = {kind: tuple(sorted(marks - columns)) for kind, marks in MARKS.items()}
+    named = next((kind for kind, marks in MARKS.items() if kind in name and marks & columns), None)
+    if named is not None:
+        return named, lacking[named]
+    nearest = min(MARKS, key=lambda kind: len(lacking[kind]) / len(MARKS[kind]))
+    share = len(lacking[nearest]) / len(MARKS[nearest])
+    return (nearest, lacking[nearest]) if len(MARKS[nearest]) > 3 and share < NEARLY_SHARE else None
 
 
 def holds_timeline(path: Path) -> bool:

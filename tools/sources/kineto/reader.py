@@ -22,6 +22,7 @@ from tools.sources.kineto.source import KINETO
 from tools.sources.kineto.table import Assembled, assemble
 from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
+from tools.sources.unread import NEARLY, looks_like
 
 GIVE = "give a Kineto .json or .json.gz, an Ascend folder, an Nsight .sqlite export or the job's output"
 OR_LINES = (
@@ -172,6 +173,8 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
     first = beginning(path, SYNTAX_BYTES)
     if (packed := next((kind for at, magic, kind in ARCHIVES if first.data[at:].startswith(magic)), None)) is not None:
         raise InputError(f"{path}: is a {packed} archive; unpack it and give the folder or a file of it")
+    if isinstance(path, Path) and (near := looks_like(path)).startswith(NEARLY):
+        raise InputError(f"{path}: {near}")
     if collected.shape != "object" and not _named_json(path) and _is_prose(bytes(first.data)):
         what = "no line of it is known as a step with its time, NCCL's set-up or a row of a table"
         raise InputError(f"{path}: is no profiler trace, and {what}; {GIVE}; {OR_LINES}")

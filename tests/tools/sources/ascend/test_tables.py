@@ -37,6 +37,7 @@ COMMUNICATION = communication(
     )
 )
 MATRIX = communication(allreduce={"0-1": {"Transport Type": "HCCS"} | transport({}, 8.0, 1.0)})
+STEP_ROWS_OF_TEXT = step_csv(300.0, 400.0, 300.0).splitlines()[0] + "\n" + ",".join("a" * 10) + "\n"
 STEP_TABLE = (
     "step, computing, communication_not_overlapped, overlapped, communication, free, stage, bubble,"
     " communication_not_overlapped_and_exclude_receive, preparing"
@@ -64,6 +65,36 @@ def test_tables_are_known_by_content_and_bear_any_name(tmp_path: Path) -> None:
     assert (moved["transport"], moved["gb_per_s"]) == ("HCCS", 8.0)  # RDMA moved nothing
     assert (packet["packet_mb"], packet["count"]) == (2.0, 4)
     assert tables.links[["source", "target", "size_mb"]].to_numpy().tolist() == [[0, 1, 8.0]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_tables_of_other_encodings_and_with_decimal_commas_are_read(tmp_path: Path, encoding: str, mark: str) -> None:
+    text = step_csv(300.5, 400.0, 300.0)
+    if mark != ",":
+        text = text.replace(",", mark).replace(".", ",")
+    (write_folder(tmp_path, 0) / "step_trace_time.csv").write_bytes(text.encode(encoding))
+    assert tables_of(tmp_path).steps["computing_ms"].tolist() == [0.3005]
+
+
+def test_a_table_without_a_single_number_says_so(tmp_path: Path) -> None:
+    path = write_folder(tmp_path, 0) / "step_trace_time.csv"
+    path.write_text(STEP_ROWS_OF_TEXT)
+    (source,) = load_run([tmp_path]).sources
+    assert "none of its 1 rows could be used" in source.note
+
+
+def test_rows_of_an_account_without_numbers_of_steps_are_steps(tmp_path: Path) -> None:
+    head, row = step_csv(300.0, 400.0, 300.0).replace("Step,", "Other,").splitlines()
+    (write_folder(tmp_path, 0) / "step_trace_time.csv").write_text(f"{head}\n{row}\n{row}\n")
+    assert tables_of(tmp_path).steps["step"].tolist() == [0, 1]
+
+
+def test_a_table_that_lacks_a_column_is_refused_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "kernel_details.csv"
+    path.write_text(KERNELS.replace(",Duration(us)", ",Time(us)"))
+    with pytest.raises(InputError, match=r"looks like kernel_details .* Duration\(us\)"):
+        load_run([path])
 
 
 def test_they_are_no_traces_whatever_lies_above_them(tmp_path: Path) -> None:
