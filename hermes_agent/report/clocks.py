@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis, SourceClockRecord
 
+HOUR_MS = 3.6e6
+
 
 def clock_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """One line for each source that was held against another; empty where there is one source of times."""
@@ -23,8 +25,14 @@ def _line(clock: SourceClockRecord) -> str:
         )
     if clock.offset_ms is None:
         return f"{clock.source}: placed on {clock.to} {clock.why}{steps}; residual {_ms(clock.residual_ms)}."
-    shifted = "no offset" if not clock.offset_ms else f"offset {_ms(clock.offset_ms)}"
+    shifted = "no offset" if not clock.offset_ms else f"offset {_offset(clock.offset_ms)}"
     return f"{clock.source}: aligned with {clock.to} {clock.why}; {shifted}, residual {_ms(clock.residual_ms)}{steps}."
+
+
+def _offset(offset_ms: float) -> str:
+    """Whole time zones in hours, and what is left of them in ms."""
+    hours = offset_ms / HOUR_MS
+    return f"{hours:+g} {'hour' if abs(hours) == 1 else 'hours'}" if (2 * hours).is_integer() else _ms(offset_ms)
 
 
 def _ms(value: float | None) -> str:

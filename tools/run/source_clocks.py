@@ -31,6 +31,8 @@ SKEW_NS = 2e9  # clocks of one job that a time service keeps, and a line that is
 NS_PER_MS = 1e6
 NEAR_FIRST = 10  # steps: a first line so near to the first step is of a training that began with it
 LEAST_READINGS = 3  # within the training: fewer show no usual reading
+HALF_HOUR_NS = 1800e9  # the zones of a job's output and of samples are taken to differ by a whole number of these
+MET_SHARE = 0.8  # of the shorter of both: samples in another zone that meet less of the steps may be of another time
 TRACES, MONITOR, STEP_LOG = "the traces", "the monitor", "the step log"
 
 
@@ -50,7 +52,8 @@ def source_clocks(run: Run) -> tuple[SourceClock, ...]:
         if other.clock == "local" and found.offset_ns is not None and found.residual_ns is not None and known:
             zones.append((round(found.offset_ns / ZONE_NS) * ZONE_NS, found.residual_ns))
     to = placed[0].source if known else ""
-    sampled = list(_of_samples(run.counters, to, _span(known), zones))
+    local = [each for each in references[:1] if not known and each.clock == "local"]
+    sampled = list(_of_samples(run.counters, to, _span(known), zones, local))
     return (*placed, *sampled) if len(placed) + len(sampled) > 1 else ()
 
 
@@ -306,8 +309,10 @@ def _of_samples(
     to: str,
     span: Span | None,
     zones: Sequence[tuple[float, float]],
+    local: Sequence[TimedSteps],
 ) -> Iterator[SourceClock]:
-    """The files of samples: by their time stamps, those without a zone by the zone of the job's output."""
+    """The files of samples: by their time stamps, those without a zone by the zone of the job's output; next to steps
+    whose times name no zone (``local``) on the clock of these."""
     for file, source in enumerate([] if counters is None else counters.sources):
         assert counters is not None
         name = source.path.rpartition("/")[2]
@@ -315,21 +320,58 @@ def _of_samples(
         times = own.to_numpy(dtype=np.float64)
         resolution_ns = SECOND_NS if not (times % SECOND_NS).any() else SMALLEST_NS
         found = SourceClock(name, "none", why="its readings hold no time")
-        if source.clock == "unix" and len(times) and to:
+        if source.clock == "none" or not len(times):
+            yield found
+            continue
+        if local:
+            yield _on_local(name, times, source.clock == "unix", local[0], resolution_ns)
+            continue
+        if source.clock == "unix" and to:
             why = "by time stamps; a difference of the clocks of two hosts is not in the residual"
             found = SourceClock(name, "stamps", to, 0.0, resolution_ns, why=why)
-        elif source.clock == "unix" and len(times):
+        elif source.clock == "unix":
             found = replace(found, why="no other source states the time of day")
-        elif source.clock == "local" and len(times):
+        else:
             found = _by_zone(name, times, to, span, zones) or replace(
                 found, why="its times name no time zone, and no other source shows which it is"
             )
         yield found
 
 
+Times = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def _on_local(name: str, times: Times, zoned: bool, steps: TimedSteps, resolution_ns: float) -> SourceClock:
+    """Samples on the clock of steps that name no time zone: as the same clock where they meet and the samples name none
+    either, else by the only whole number of half hours that makes them meet."""
+    begin_ns, end_ns = _whole(steps)
+    begin_ns = max(begin_ns, float(np.nanmin(steps.end_ns)) if np.isinf(begin_ns) else begin_ns)
+    residual_ns = max(resolution_ns, steps.resolution_ns)
+    to = steps.source
+    if not zoned and times.min() <= end_ns and times.max() >= begin_ns:
+        why = (
+            "as the same clock, which is an assumption (neither names a time zone, and their times meet); a difference"
+            " of the clocks of two hosts is not in the residual"
+        )
+        return SourceClock(name, "stamps", to, 0.0, residual_ns, why=why)
+    most = int(ZONES_APART_NS // HALF_HOUR_NS)
+    shifts = np.arange(-most, most + 1) * HALF_HOUR_NS
+    met_ns = np.minimum(times.max() + shifts, end_ns) - np.maximum(times.min() + shifts, begin_ns)
+    shorter_ns = max(min(times.max() - times.min(), end_ns - begin_ns), 1.0)
+    meeting = np.flatnonzero(met_ns >= 0.0)
+    whose = "it names its time zone, and the steps do not" if zoned else "neither names a time zone"
+    if len(meeting) == 1 and met_ns[meeting[0]] >= MET_SHARE * shorter_ns:
+        why = f"by the only whole number of half hours that makes them meet, which is an assumption ({whose})"
+        return SourceClock(name, "stamps", to, float(shifts[meeting[0]]), residual_ns, why=why)
+    if len(meeting) > 1:
+        return SourceClock(name, "none", why=f"{whose}, and several zones would make them meet")
+    why = "no whole number of half hours makes its readings meet the steps"
+    return SourceClock(name, "none", why=f"{whose}, and {why}")
+
+
 def _by_zone(
     name: str,
-    times: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    times: Times,
     to: str,
     span: Span | None,
     zones: Sequence[tuple[float, float]],

@@ -191,3 +191,39 @@ def test_readings_before_the_first_printed_line_are_of_the_training(tmp_path: Pa
     run = folder(tmp_path, every_hundredth(first), traced=False)
     left_out = [each for each in run.notes if "left out" in each]
     assert left_out == [f"prom.json: {before + 19} of 1050 readings are from before or after the training and left out"]
+
+
+def smi(zone_h: float, begin_s: int, end_s: int, path: Path, log: str) -> SourceClock:
+    """The clock of samples next to a log alone, without any trace."""
+    run = folder(path, log, samples(zone_h, begin_s, end_s), traced=False)
+    found = clock_of(run.clocks, "gpus.csv")
+    assert found is not None
+    return found
+
+
+def test_samples_and_a_log_without_zones_that_meet_are_taken_to_be_of_one_clock(tmp_path: Path) -> None:
+    clock = smi(2.0, -20, 100, tmp_path, stamped(2.0))
+    assert (clock.method, clock.to, clock.offset_ns) == ("stamps", "job.out", 0.0)
+    assert "assumption" in clock.why
+
+
+@pytest.mark.parametrize("apart_h", [8.0, -5.5, 1.0])
+def test_samples_that_meet_a_log_in_one_zone_alone_are_placed_in_it(tmp_path: Path, apart_h: float) -> None:
+    clock = smi(2.0 + apart_h, 0, 60, tmp_path, stamped(2.0))
+    assert (clock.method, clock.offset_ns) == ("stamps", -apart_h * 3600e9)
+    assert "only whole number of half hours" in clock.why
+
+
+@pytest.mark.parametrize(
+    ("log", "zone_h", "begin_s", "why"),
+    [
+        (stamped(2.0), 2.11, 60, "no whole number of half hours"),
+        (stamped(2.0, [60e3 + at for at in range(120)]), 6.0, 0, "several zones"),
+    ],
+)
+def test_samples_that_meet_a_log_in_no_zone_or_in_several_are_not_placed(
+    tmp_path: Path, log: str, zone_h: float, begin_s: int, why: str
+) -> None:
+    clock = smi(zone_h, begin_s, begin_s + 60, tmp_path, log)
+    assert (clock.method, clock.offset_ns) == ("none", None)
+    assert why in clock.why
