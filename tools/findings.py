@@ -47,6 +47,16 @@ class Sentence:
     names: tuple[str, ...] = ()
 
 
+PLACE = re.compile(r"\{(n?)(\d+)\}")
+
+
+def followed(first: Sentence, second: Sentence) -> Sentence:
+    """Both as one, the figures and names of the second one after those of the first."""
+    before = {"": len(first.facts), "n": len(first.names)}
+    text = PLACE.sub(lambda match: f"{{{match[1]}{int(match[2]) + before[match[1]]}}}", second.template)
+    return Sentence(f"{first.template} {text}", (*first.facts, *second.facts), (*first.names, *second.names))
+
+
 def on_its_rank(sentence: Sentence, ranks: Collection[int], told: int | None = None) -> tuple[Sentence, int | None]:
     """A sentence about several ranks, naming the one rank that all of its figures are of; that rank, None if not named.
 

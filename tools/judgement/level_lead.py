@@ -11,6 +11,8 @@ from tools.knowledge.tables import table
 from tools.metrics.recorded.level_change import levels_of, several_levels
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
+from tools.run.source_clocks import sampled_apart
+from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.steps.levels import clear_change
 from tools.views.steps.series import RunSeries
@@ -73,4 +75,15 @@ def of_change(profile: Profile, kind: str) -> tuple[tuple[Candidate, ...], str]:
         if len(profile.rank_numbers) > 1 or each["cause"] not in BETWEEN_RANKS
     )
     way = entry["decide_by"][-1]
-    return candidates, way["do"] if profile.accelerated else way.get("on_host", way["do"])
+    known = "do" if profile.accelerated else "on_host"
+    known = "sampled" if _clocks_sampled(profile) else known
+    return candidates, way.get(known, way["do"])
+
+
+def _clocks_sampled(profile: Profile) -> bool:
+    """Whether the run holds samples of its devices' clocks, which nobody has to ask for again."""
+    view = counter_view(profile)
+    apart = sampled_apart(profile.run)
+    return view is not None and any(
+        each.has("device_clock_mhz") and int(each.table["file"].iloc[0]) not in apart for each in view.devices.values()
+    )

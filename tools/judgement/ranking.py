@@ -13,6 +13,7 @@ from tools.judgement.leads import MOST, leads
 from tools.judgement.level_lead import throughput_lead
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
+from tools.judgement.sampled_changes import with_samples
 from tools.judgement.series_doubt import doubted
 from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
@@ -125,7 +126,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
     localised = judged.open_place or not profile.traced
-    open_leads = tuple(placed_lead(profile, each) for each in open_leads)
+    open_leads = tuple(with_samples(profile, placed_lead(profile, each)) for each in open_leads)
     deciding = next((lead.decide_by for lead in open_leads if localised and lead.decide_by), judged.needs)
     deciding = in_terms_of_run(profile, deciding)
     open_leads = tuple(replace(each, decide_by=in_terms_of_run(profile, each.decide_by)) for each in open_leads)

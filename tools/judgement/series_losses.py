@@ -120,6 +120,10 @@ def _taken_ms(profile: Profile, loss: _Loss, rank: int, cause: RankedCause) -> V
         usual_ms = float(own["wall_ms"].median())
         long = own["step"].isin(finding.steps).to_numpy()
         return np.where(long, np.maximum(own["wall_ms"].to_numpy(np.float64) - usual_ms, 0.0), 0.0)
+    if "level" in finding.hints:  # these steps are at the longer level
+        walls, at_level = own["wall_ms"].to_numpy(np.float64), own["step"].isin(finding.steps).to_numpy(dtype=bool)
+        shorter_ms = 0.0 if at_level.all() else float(np.median(walls[~at_level]))
+        return np.where(at_level, np.maximum(walls - shorter_ms, 0.0), 0.0)
     column, table = OF_CAUSE.get(finding.cause, OF_FAMILY.get(finding.family, "")), loss.of.usual
     if column not in table or table[column].isna().any() or not table[column].any():
         return None

@@ -64,6 +64,7 @@ from tools.metrics.recorded import (
     profile_rows,
     repeated_lines,
     restarts,
+    sampled_levels,
     samples,
     saves,
     series,
@@ -147,7 +148,7 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment, epoch_times),
-    *(profile_rows, repeated_lines, restarts, samples, saves, series, side_work, throughput),
+    *(profile_rows, repeated_lines, restarts, sampled_levels, samples, saves, series, side_work, throughput),
     *(ascend, collective_calls, collector, drift),
     *(
         job_log,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tools.analyzers.computation.clock_changes import aligned, no_longer_steps, slowed_with_steps
 from tools.analyzers.computation.device_power import memory_of_use, power_of_use
 from tools.analyzers.computation.rank_speed import slow_device
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.findings import Check, Fact, Finding, Saving, Sentence, followed
 from tools.metrics.registry import measure
 from tools.run.first_printed import sampled_before_steps
 from tools.run.source_clocks import sampled_apart
@@ -22,8 +23,10 @@ from tools.views.counters import (
     used_by_job,
     waits_only,
 )
+from tools.views.device.clock_levels import lowered
 from tools.views.device.kernels import device_of
 from tools.views.profile import Profile
+from tools.views.steps.sampled_levels import changes_level
 
 # By the tool whose samples were read: what its vendor's devices can be sampled with.
 SAMPLED_BY = {
@@ -44,6 +47,13 @@ SHOWN = 8
 WHOLE = {"total": "", "usable": ", without what the driver keeps"}  # of the memory of a device
 NOT_OF_JOB = "no rank of the job uses the sampled devices that are under load, by NCCL's lines"
 WHOSE_OPEN = "No file says which rank uses it."
+AS_LONG = "steps take as long while its clock is lowered as they do otherwise"
+OTHER_TIME = "by their times its clock and the steps do not change together"
+NOT_ALIGNED = "nothing aligns its samples with the steps, so whether both change at once is not known"
+SAID_OF = {
+    OTHER_TIME: "By the times of its readings that is not when the steps get longer.",
+    NOT_ALIGNED: "Whether that is when the steps get longer is not known: nothing aligns its readings with them.",
+}
 APART = "these samples were not taken while the printed steps ran"
 NO_COST = "what it costs cannot be read from samples without step times"
 NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
@@ -147,7 +157,10 @@ def _flags(device: DeviceReadings) -> list[str]:
 
 
 def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | None:
-    """A device that lowers its clock for heat or by its hardware, or runs below the clocks of the others."""
+    """A device that lowers its clock with a change of the step time, for heat or by its hardware, or runs below the
+    clocks of the others."""
+    if (joined := slowed_with_steps(profile, name)) is not None:
+        return joined
     limits = profile.thresholds
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     peers = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, among="others")
@@ -181,7 +194,7 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
         confidence=min(sure, limits["few_readings_confidence"])
         if int(device.loaded.sum()) < limits["few_loaded_readings"]
         else sure,
-        details=_state(profile, name),
+        details=(*_split(profile, name), *_state(profile, name)),
         against=(
             say("Kernels that wait for memory or for the host do not slow down with the clock."),
             *((say(WHOSE_OPEN),) if open_rank else ()),
@@ -192,14 +205,47 @@ def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | No
     )
     if int(device.table["file"].iloc[0]) in sampled_apart(profile.run):
         return replace(finding, impact_ms=0.0, impact_method=APART)
+    if (without := no_longer_steps(profile, name)) is not None:
+        claim = followed(finding.claim, without)
+        return replace(finding, claim=claim, impact_ms=0.0, impact_method=AS_LONG, saves_nothing=True)
+    if lowered(device) is not None and changes_level(profile):
+        why = OTHER_TIME if aligned(profile, name) else NOT_ALIGNED
+        return replace(finding, impact_ms=0.0, impact_method=why, claim=followed(finding.claim, say(SAID_OF[why])))
     saving = _saving(profile, name, _slowdown(profile, name, below_pct))
     if saving is None:
         return replace(finding, impact_ms=0.0, impact_method=NO_COST)
     return replace(finding, saving=saving)
 
 
+def _split(profile: Profile, name: str) -> tuple[Sentence, ...]:
+    """The clock where it is lowered and where it is not, in readings that it splits."""
+    low, usual = (
+        measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, during=during)
+        for during in ("lowered", "unlowered")
+    )
+    if low is None or usual is None:
+        return ()
+    return (
+        say(
+            f"Device {name} runs at {{0}} in a part of the readings under load, and at {{1}} before or after.",
+            low,
+            usual,
+        ),
+    )
+
+
 def _slowdown(profile: Profile, name: str, below_pct: float) -> float:
-    """By how much the clock is below that of the others, or below the highest one, in per cent."""
+    """By how much the clock is below that of the others, or below the highest one, in per cent; where it is lowered in
+    a part of the readings under load, by how much it is lowered there, times their share."""
+    low, usual = (
+        measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1, during=during)
+        for during in ("lowered", "unlowered")
+    )
+    if low is not None and usual is not None:
+        device = _devices(profile)[name]
+        mask = lowered(device)
+        share = 0.0 if mask is None else float(mask.sum()) / max(int(device.loaded.sum()), 1)
+        return 100.0 * max(1.0 - low.value / max(usual.value, 1e-9), 0.0) * share
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
     top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
     below_top = 0.0 if own is None or top is None else 100.0 * (1.0 - own.value / max(top.value, 1e-9))

@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.run.recorded.counters import COUNTERS
 from tools.views.counters import CounterView, DeviceReadings, counter_view
+from tools.views.device.clock_levels import lowered
 from tools.views.profile import Profile
+from tools.views.steps.sampled_levels import in_steps
 
 IDLE_PCT = 10.0  # of the time some kernel ran: below it the device had next to nothing to do
 GIB, MIB = 1 << 30, 1 << 20
@@ -36,70 +39,127 @@ def readings(profile: Profile, device: str) -> DeviceReadings:
 
 @metric("%", "{statistic} {counter} {among} {device}", "How busy is a device by its samples?")
 def device_counter_pct(
-    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+    profile: Profile,
+    counter: str,
+    device: str,
+    statistic: str = "median",
+    loaded: int = 0,
+    among: str = "device",
+    during: str = "",
 ) -> Measurement:
-    """Over the readings of one device, with ``loaded`` those under load; of ``others`` of its model the median."""
-    return _level(profile, counter, "%", device, statistic, loaded, among)
+    """Over the readings of one device, with ``loaded`` those under load; of ``others`` of its model the median.
+
+    ``during``: those taken in such steps (see ``DURING``), or while its own clock is lowered or is not.
+    """
+    return _level(profile, counter, "%", device, statistic, loaded, among, during)
 
 
 @metric("W", "{statistic} {counter} {among} {device}", "How much power does a device draw?")
 def device_counter_w(
-    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+    profile: Profile,
+    counter: str,
+    device: str,
+    statistic: str = "median",
+    loaded: int = 0,
+    among: str = "device",
+    during: str = "",
 ) -> Measurement:
     """Power by the samples, as ``device_counter_pct``."""
-    return _level(profile, counter, "W", device, statistic, loaded, among)
+    return _level(profile, counter, "W", device, statistic, loaded, among, during)
 
 
 @metric("C", "{statistic} {counter} {among} {device}", "How hot is a device?")
 def device_counter_c(
-    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+    profile: Profile,
+    counter: str,
+    device: str,
+    statistic: str = "median",
+    loaded: int = 0,
+    among: str = "device",
+    during: str = "",
 ) -> Measurement:
     """Temperature by the samples, as ``device_counter_pct``."""
-    return _level(profile, counter, "C", device, statistic, loaded, among)
+    return _level(profile, counter, "C", device, statistic, loaded, among, during)
 
 
 @metric("MHz", "{statistic} {counter} {among} {device}", "At which clock does a device run?")
 def device_counter_mhz(
-    profile: Profile, counter: str, device: str, statistic: str = "median", loaded: int = 0, among: str = "device"
+    profile: Profile,
+    counter: str,
+    device: str,
+    statistic: str = "median",
+    loaded: int = 0,
+    among: str = "device",
+    during: str = "",
 ) -> Measurement:
     """Clocks by the samples, as ``device_counter_pct``."""
-    return _level(profile, counter, "MHz", device, statistic, loaded, among)
+    return _level(profile, counter, "MHz", device, statistic, loaded, among, during)
 
 
 @metric("GiB", "{statistic} {counter} {among} {device}", "How much memory of a device is in use?")
 def device_counter_gib(
-    profile: Profile, counter: str, device: str, statistic: str = "max", loaded: int = 0, among: str = "device"
+    profile: Profile,
+    counter: str,
+    device: str,
+    statistic: str = "max",
+    loaded: int = 0,
+    among: str = "device",
+    during: str = "",
 ) -> Measurement:
     """Memory by the samples, as ``device_counter_pct``."""
-    found = _level(profile, counter, "bytes", device, statistic, loaded, among)
+    found = _level(profile, counter, "bytes", device, statistic, loaded, among, during)
     return Measurement(found.value / GIB, found.rows, found.selector, source=found.source)
 
 
 def _level(
-    profile: Profile, counter: str, unit: str, device: str, statistic: str, loaded: int, among: str
+    profile: Profile, counter: str, unit: str, device: str, statistic: str, loaded: int, among: str, during: str
 ) -> Measurement:
     view = counters(profile)
     choice("counter", counter, [name for name, each in COUNTERS.items() if each.unit == unit])
     chosen = readings(profile, device)
     if choice("among", among, AMONG) == "device":
-        values, rows = _values(chosen, counter, loaded)
+        values, rows = _values(chosen, counter, loaded, _of_device(profile, chosen, during))
         return _of_rows(view, over_steps(values, statistic), rows, counter)
     others = [each for each in view.peers(device) if each.has(counter)]
-    kept = [each for each in others if len(_values(each, counter, loaded)[0])] if others else []
-    if not kept:
+    found = [_values(each, counter, loaded, _of_device(profile, each, during)) for each in others]
+    if not found:
         raise UsageError(f"no other device like it has {COUNTERS[counter].label} in the samples")
-    own = [over_steps(_values(each, counter, loaded)[0], statistic) for each in kept]
-    rows = pd.concat([_values(each, counter, loaded)[1] for each in kept], ignore_index=True)
+    own = [over_steps(values, statistic) for values, _ in found]
+    rows = pd.concat([table for _, table in found], ignore_index=True)
     return _of_rows(view, float(np.median(own)), rows, counter)
 
 
+IN_STEPS = ("longer", "shorter", "long_steps", "other_steps")  # levels of the step time, and steps long by themselves
+OF_CLOCK = ("lowered", "unlowered")
+DURING = (*IN_STEPS, *OF_CLOCK)
+
+
+def _of_device(profile: Profile, device: DeviceReadings, during: str) -> NDArray[np.bool_] | None:
+    """The readings that are meant; None of all. UsageError where nothing shows which these are."""
+    if not during:
+        return None
+    if choice("during", during, DURING) in IN_STEPS:
+        return _held(in_steps(profile, counters(profile), device.table, during), during)
+    low = lowered(device)
+    if low is None:
+        raise UsageError(f"the clock of device {device.name} is lowered in all or none of its readings")
+    return low if during == "lowered" else device.loaded & ~low
+
+
+def _held(chosen: NDArray[np.bool_], during: str) -> NDArray[np.bool_]:
+    if not chosen.any():
+        raise UsageError(f"no sample is known to be of {during.replace('_', ' ')} steps")
+    return chosen
+
+
 def _values(
-    device: DeviceReadings, counter: str, loaded: int
+    device: DeviceReadings, counter: str, loaded: int, chosen: NDArray[np.bool_] | None = None
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], pd.DataFrame]:
     """The readings of a counter and the rows; UsageError where the samples lack it."""
     if not device.has(counter):
         raise UsageError(f"the samples of device {device.name} lack {COUNTERS[counter].label}")
-    table = device.table[device.loaded] if loaded else device.table
+    kept = device.loaded if loaded else np.ones(len(device.table), dtype=bool)
+    table = device.table[kept if chosen is None else kept & chosen]
     rows = table[table[counter].notna()]
     if rows.empty:
         raise UsageError(f"device {device.name} is under load in no reading")
@@ -107,9 +167,10 @@ def _values(
 
 
 @metric("%", "share of readings of device {device} under load with {flag}", "How often are clocks lowered?")
-def device_flag_pct(profile: Profile, flag: str, device: str) -> Measurement:
-    """Readings under load in which the flag was set."""
-    values, rows = _values(readings(profile, device), choice("flag", flag, FLAGS), 1)
+def device_flag_pct(profile: Profile, flag: str, device: str, during: str = "") -> Measurement:
+    """Readings under load in which the flag was set; ``during`` as in ``device_counter_pct``."""
+    own = readings(profile, device)
+    values, rows = _values(own, choice("flag", flag, FLAGS), 1, _of_device(profile, own, during))
     return _of_rows(counters(profile), 100.0 * float((values > 0).mean()), rows, flag)
 
 
@@ -173,36 +234,57 @@ def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> M
 
 
 @metric("%", "{statistic} {counter}", "How busy is a machine by its samples?")
-def machine_counter_pct(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
-    """Over the readings of machines, all of them together; ``part`` names a disk or a process."""
-    return _machine(profile, counter, ("%",), statistic, part)
+def machine_counter_pct(
+    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+) -> Measurement:
+    """Over the readings of machines, all of them together; ``part`` names a disk or a process, ``during`` the steps in
+    which they were taken (see ``IN_STEPS``)."""
+    return _machine(profile, counter, ("%",), statistic, part, during)
 
 
 @metric("ms", "{statistic} {counter}", "How long do requests of a machine take?")
-def machine_counter_ms(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
+def machine_counter_ms(
+    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+) -> Measurement:
     """The same of times."""
-    return _machine(profile, counter, ("ms",), statistic, part)
+    return _machine(profile, counter, ("ms",), statistic, part, during)
 
 
 @metric("/s", "{statistic} {counter}", "How often does something happen on a machine?")
-def machine_counter_per_s(profile: Profile, counter: str, statistic: str = "mean", part: str = "") -> Measurement:
+def machine_counter_per_s(
+    profile: Profile, counter: str, statistic: str = "mean", part: str = "", during: str = ""
+) -> Measurement:
     """The same of rates."""
-    return _machine(profile, counter, ("/s",), statistic, part)
+    return _machine(profile, counter, ("/s",), statistic, part, during)
+
+
+@metric("processes", "{statistic} {counter}", "How many processes run or wait on a machine?")
+def machine_counter_processes(
+    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+) -> Measurement:
+    """The same of numbers of processes."""
+    return _machine(profile, counter, ("processes",), statistic, part, during)
 
 
 @metric("MiB/s", "{statistic} {counter}", "How much does a machine read or write?")
-def machine_counter_mib_per_s(profile: Profile, counter: str, statistic: str = "median", part: str = "") -> Measurement:
+def machine_counter_mib_per_s(
+    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+) -> Measurement:
     """The same of bytes per second, in the unit that iostat calls MB."""
-    found = _machine(profile, counter, ("bytes/s",), statistic, part)
+    found = _machine(profile, counter, ("bytes/s",), statistic, part, during)
     return replace(found, value=found.value / MIB)
 
 
-def _machine(profile: Profile, counter: str, units: Sequence[str], statistic: str, part: str) -> Measurement:
+def _machine(
+    profile: Profile, counter: str, units: Sequence[str], statistic: str, part: str, during: str
+) -> Measurement:
     view = counters(profile)
     choice("counter", counter, [name for name, each in COUNTERS.items() if each.unit in units])
     own = view.machine(counter, part)
     if own.empty:
         raise UsageError(f"the samples lack {COUNTERS[counter].label}")
+    if during:
+        own = own[_held(in_steps(profile, view, own, choice("during", during, IN_STEPS)), during)]
     rows = own[["file", "host", "part", "tick", "line", "value"]]
     return _of_rows(view, over_steps(own["value"].to_numpy(dtype=np.float64), statistic), rows, counter)
 

@@ -74,6 +74,8 @@ WAITS, RATES = ("r_await", "w_await"), ("r/s", "w/s")  # of a read and a write
 # Linux 5.14.0-362.8.1.el9_3.x86_64 (alma9)       02/21/24        _x86_64_        (8 CPU)
 TITLE = re.compile(r"Linux \S+ \(([^)]{1,64})\)\s+(\S{6,12})\s+\S+\s+\(\d+ CPU\)")
 ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z")
+MONTH_FIRST = re.compile(r"(\d\d)/(\d\d)/(\d\d(?:\d\d)?)\Z")
+MONTHS, CENTURY = 12, 2000
 CLOCK = re.compile(r"\s*(\d\d):(\d\d):(\d\d)(?: ([AP]M))?\s+(.*)")
 CJK_CLOCK = re.compile(r"\s*(\d\d)时(\d\d)分(\d\d)秒()\s+(.*)")
 AVERAGE = re.compile(r"\s*(?:Average|平均时间|Moyenne|Durchschn\.?|Mittelwert|Media)\s*:")
@@ -268,8 +270,12 @@ def _hms(clock_s: int) -> str:
 
 
 def _date(text: str) -> date | None:
-    """The day of a title where its order is certain: 2026-11-23; 04/08/2019 may be in April or in August."""
+    """The day of a title where its order is certain: 2026-11-23 and 11/23/2026; 04/08/2019 may be in April or in
+    August."""
     try:
+        if (of_us := MONTH_FIRST.match(text)) and int(of_us[2]) > MONTHS:
+            year = int(of_us[3]) + (CENTURY if len(of_us[3]) == 2 else 0)
+            return date(year, int(of_us[1]), int(of_us[2]))
         return date(*map(int, match.groups())) if (match := ISO.match(text)) else None
     except ValueError:
         return None

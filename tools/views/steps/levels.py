@@ -59,10 +59,10 @@ def level_at(steps: StepSeries, step: int) -> Level:
 
 def _clear(steps: StepSeries, change: ChangePoint) -> bool:
     """True where two levels lie side by side, apart by more than their steps fluctuate, and no slow drift."""
-    return _apart(steps, change) and steps.jumps()
+    return apart(steps, change) and steps.jumps()
 
 
-def _apart(steps: StepSeries, change: ChangePoint) -> bool:
+def apart(steps: StepSeries, change: ChangePoint) -> bool:
     """True where most steps before the change are on the same side of most steps after it, and not by chance."""
     if change.p > PETTITT_P or abs(change.shift_pct) < 100.0 * LEAST_SHIFT:
         return False
@@ -107,7 +107,7 @@ def plateaus(steps: StepSeries) -> tuple[Plateau, ...]:
 def _split(steps: StepSeries, most: int) -> list[StepSeries]:
     """The series cut at its clearest change of level, and so on in both parts, as long as levels lie apart."""
     change = steps.change_point()
-    if most < 2 or change is None or not _apart(steps, change):
+    if most < 2 or change is None or not apart(steps, change):
         return [steps]
     later = steps.numbers >= change.step
     span = max(1.0, float(np.median(np.diff(steps.numbers))))
