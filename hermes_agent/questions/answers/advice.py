@@ -9,7 +9,7 @@ from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.spent_parts import ranks_of, spent_parts, stored_part
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
-from hermes_agent.questions.answers.causes import about, fewest_workers
+from hermes_agent.questions.answers.causes import about, fewest_workers, stated_workers
 from hermes_agent.questions.answers.checkpoints import other_interval
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
@@ -208,7 +208,9 @@ def how_many_workers(discussion: Discussion, question: Question) -> str:
     if enough := fewest_workers(discussion, question.ranks):
         return blocks([enough, wording("check_workers"), _cheaper_than_workers(discussion)])
     subject = subject_of("data loader")
-    return blocks([wording("unknown_workers"), about(discussion, subject) if subject else ""])
+    return blocks(
+        [stated_workers(discussion), wording("unknown_workers"), about(discussion, subject) if subject else ""]
+    )
 
 
 def _cheaper_than_workers(discussion: Discussion) -> str:

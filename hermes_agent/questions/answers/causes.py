@@ -216,8 +216,16 @@ def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:
 
 
 def _workers(discussion: Discussion, subject: Subject) -> str:
-    """What more workers would do on a run whose loader has another cause."""
-    return fewest_workers(discussion) if subject.mechanism == "too_few_workers" else ""
+    """What more workers would do on a run whose loader has another cause, else how many there are."""
+    if subject.mechanism != "too_few_workers":
+        return ""
+    return fewest_workers(discussion) or stated_workers(discussion)
+
+
+def stated_workers(discussion: Discussion) -> str:
+    """How many loader workers the job's arguments state; else empty."""
+    stated = discussion.measured("stated_loader_workers")
+    return "" if stated is None else discussion.say("The job's arguments state {0}.", stated)
 
 
 def _not_the_library(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> str:
@@ -366,7 +374,8 @@ def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:
             if known_mechanism(record.mechanism)
             else "Possibly: "
         )
-    lacking = bool(LACKING & {record.cause, record.mechanism}) and not LACK.search(words)
+    lacks = bool(LACKING & {record.cause, record.mechanism}) or status.mechanism == "too_few_workers"
+    lacking = lacks and not LACK.search(words)
     if lacking or (record.cause == "redundant_synchronization" and NO_SYNC.search(words)):
         return "No: " if IN_USE.search(words) else "Found: "
     agrees = (YES_OR_NO.search(words) or NOUN.search(words)) and not CURES.search(words)
@@ -531,7 +540,11 @@ def _unpriced(discussion: Discussion, cause: str, checks: Sequence[CheckRecord])
 def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
     same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
     exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
-    return tuple(exact if exact or has_own_check(mechanism) else same)
+    if exact or not has_own_check(mechanism):
+        return tuple(exact or same)
+    # By the job's own output alone a cause whose mechanism is open may have any of them.
+    recorded = not discussion.profile().traced
+    return tuple(each for each in same if recorded and known_mechanism(each[1].mechanism) is None)
 
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:

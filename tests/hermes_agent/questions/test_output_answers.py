@@ -296,3 +296,16 @@ def test_the_time_of_an_evaluation_is_that_of_its_line_or_not_in_a_form_that_is_
     said = ask(timed(1.0, 1.0), "how long do evaluations take?")
     assert "no line of the job's output states it in a form that is read" in said
     assert "all-reduce" not in said
+
+
+CONFIG = ["train_dataloader = dict(", "    batch_size=8,", "    num_workers={},"]
+
+
+def test_one_loader_worker_that_the_configuration_states_is_no_all_clear(ask: Ask) -> None:
+    waits = means({310: (9.0, 8.5), 320: (9.0, 8.5), 330: (9.1, 8.6), 340: (9.1, 8.6)})
+    one = ask([line.format(1) for line in CONFIG] + waits, "does it use several loader workers?")
+    assert one.startswith("No: the first of the causes found is too few data loader workers.")
+    assert "state 1 worker" in one
+    four = ask([line.format(4) for line in CONFIG] + waits, "does it use several loader workers?")
+    assert four.startswith("Possibly: the first of the causes found is waiting for data.")
+    assert "state 4 workers" in four

@@ -15,6 +15,10 @@ from tools.views.profile import Profile
 
 SURE = 0.65  # that the loop waits is measured; whether for reading or for processing is not
 LEAST_LINES, LEAST_STEPS = 3, 10  # that fewer show may be the start of the workers alone
+FEW_WORKERS = {
+    0: ": the training process makes each batch itself, between two steps.",
+    1: ": one process makes all batches.",
+}
 MOSTLY_WAIT_PCT = 50.0  # of a step: a smaller wait leaves open what takes most of it
 CAUTIOUS = 0.5  # of the wait, where no line shows a step without it
 METHOD = "the wait for data that the step lines state, the most that a step can lose to it"
@@ -65,7 +69,7 @@ def logged_data_wait(profile: Profile) -> Check | Finding | None:
     enough = len(rows) >= LEAST_LINES and int(rows["span"].sum()) >= LEAST_STEPS
     return Finding(
         cause="slow_data_processing",
-        mechanism="unexplained_wait" if workers is None or workers.value else "too_few_workers",
+        mechanism="unexplained_wait" if workers is None or int(workers.value) not in FEW_WORKERS else "too_few_workers",
         steps=few,
         claim=_claim(amount, step, share, (*(() if outside is None else (say(OUTSIDE, outside),)), *others), workers),
         confidence=confidence((share.value, limit), at_most=SURE if enough else BEHIND_DEVICE),
@@ -106,7 +110,7 @@ def _claim(
         text += "why is not in its lines."
     else:
         text += "its arguments state {3}"
-        text += "." if workers.value else ": the training process makes each batch itself, between two steps."
+        text += FEW_WORKERS.get(int(workers.value), ".")
         facts.append(workers)
     if share.value < MOSTLY_WAIT_PCT:
         text += " The rest of the step is not divided by the lines, as far as they are read."

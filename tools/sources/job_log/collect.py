@@ -43,6 +43,7 @@ from tools.sources.job_log.tables import (
     verl_timers,
 )
 
+MEAN_WINDOW = "mean_window"
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
@@ -254,7 +255,8 @@ class Collector:
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
         if found.grammar not in stream.steps:
-            stream.steps[found.grammar] = StepRows(found.grammar)
+            window = self.messages.settings.get(MEAN_WINDOW)
+            stream.steps[found.grammar] = StepRows(found.grammar, window=int(window.value) if window else 0)
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
             found = replace(found, step=stream.steps[found.grammar].last_step + found.steps)
         stamp = None

@@ -91,6 +91,9 @@ WORDS = (
         b"aving ",
         b"number of worker",
         b"workers=",
+        b"workers_per_gpu",
+        b"window_size=",
+        b" = dict(",
         b"train_runtime",
     ),
     *(

@@ -21,6 +21,7 @@ from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.overflows import Overflows
 from tools.sources.job_log.peak_memory import PeakMemories
+from tools.sources.job_log.printed_config import PrintedConfig
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
 
@@ -254,6 +255,7 @@ class Messages:
     _evaluating: bool = False  # a line since the last step line says so
     _xla_took: tuple[int, float] = (-XLA_LINES, 0.0)  # line and seconds
     overflows: Overflows = field(default_factory=Overflows)
+    _config: PrintedConfig = field(default_factory=PrintedConfig)
     errors: ReportedErrors = field(init=False)
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
@@ -269,7 +271,7 @@ class Messages:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
         if self._of_watchdog(line, text, rank):
             return
-        if stated := [*_stated(text), *_loader_workers(text)]:
+        if stated := [*_stated(text), *_loader_workers(text), *self._config.take(text)]:
             for name, value in stated:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)

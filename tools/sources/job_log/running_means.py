@@ -18,26 +18,30 @@ LEAST_WINDOW = 10  # steps: MMEngine's default; lines further apart share none
 FITS = 0.1  # of the time between two lines by their stamps
 MOSTLY = 0.8  # of the lines must fit
 LEAST_COMPARED = 3
+CLOSER = 0.5  # of the error of the means as they are: both fit the stamps of steps that hardly differ
 
 
 def apart(
-    start: pd.DataFrame, stamps: Sequence[Stamp | None], average: Average, rounding_ms: float
+    start: pd.DataFrame, stamps: Sequence[Stamp | None], average: Average, rounding_ms: float, window: int = 0
 ) -> tuple[pd.DataFrame, StepTime]:
     """The rows with the mean over the steps since the row before, and "unwound"; or as they are, and "window" or
     "running".
 
     n m - n' m' is the time of the steps between two lines of which one states the mean m over n steps, the other m'
     over n' since the same start. Where the library does not say that its means are since the start, the time stamps
-    must show it; lines so far apart that they share no steps are means of their own.
+    must show it; lines so far apart that they share no steps are means of their own. Means over some of the last steps
+    (of all epochs) are since the start of the job as long as it has no more than ``window`` of them (0: not stated).
     """
     stated = np.isfinite(start["wall_ms"].to_numpy())
     start, stamps = start[stated], [stamp for stamp, timed in zip(stamps, stated, strict=True) if timed]
-    known = average == "epoch" or _by_stamps(start, stamps)
-    if not known:
-        gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
-        if average in ("start", "job"):
-            return start, "running"
-        return start, "window" if gap >= LEAST_WINDOW else "running"
+    if average == "window":
+        gap = float(np.median(np.diff(start["step"]))) if len(start) > 1 else 0.0
+        whole = start.assign(counted=start["step"])
+        if not _of_whole_job(whole, stamps, window):
+            return start, "window" if gap >= (window or LEAST_WINDOW) else "running"
+        start = whole
+    elif average != "epoch" and not _by_stamps(start, stamps):
+        return start, "running"
     taken = taken_apart(start, rounding_ms)
     if average == "job":  # its data times are of the last steps alone
         taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
@@ -73,6 +77,22 @@ def taken_apart(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
         return taken
     spans, means, data = (np.array(column) for column in zip(*values, strict=True))
     return taken.assign(span=spans.astype(np.int64), wall_ms=means, data_wait_ms=data)
+
+
+def _of_whole_job(start: pd.DataFrame, stamps: Sequence[Stamp | None], window: int) -> bool:
+    """Whether means over some of the last steps are over all of them: by the stated window, else by the stamps."""
+    if window:
+        return bool(start["step"].max() <= window)
+    return _by_stamps(start, stamps) and _closer(start, stamps)
+
+
+def _closer(start: pd.DataFrame, stamps: Sequence[Stamp | None]) -> bool:
+    """Whether the stamps fit means that are taken apart much better than the means as they are."""
+    known = [stamp for stamp in stamps if stamp is not None]
+    between = np.array([1e3 * after(later, earlier) for earlier, later in pairwise(known)])
+    sums = (start["counted"] * start["wall_ms"]).to_numpy()
+    plain = np.diff(start["counted"].to_numpy()) * start["wall_ms"].to_numpy()[1:]
+    return bool(np.abs(np.diff(sums) - between).sum() <= CLOSER * np.abs(plain - between).sum())
 
 
 def _by_stamps(start: pd.DataFrame, stamps: Sequence[Stamp | None]) -> bool:

@@ -90,6 +90,7 @@ class StepRows:
     zoned: bool = True  # every time that was taken states its zone
     unit: str = ""  # what ``samples_per_s`` counts, by the first line that states it
     in_samples: bool = False  # steps are counted in samples, a batch of them at the first line
+    window: int = 0  # steps of which a mean is at most, where the output states it
     derived: bool = False  # a time was derived from what a step holds and what is done per second
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
@@ -183,7 +184,7 @@ class StepRows:
         if set(METERS) <= set(start.columns) and kind == "step":
             start, kind = of_meters(start, start[list(METERS)], self.rounding_ms)
         elif self.average:
-            start, kind = apart(start, stamps, self.average, self.rounding_ms)
+            start, kind = apart(start, stamps, self.average, self.rounding_ms, self.window)
         elif kind in SINGLE and (alone := _alone(start)).any():
             start = start[~alone]
             notes.append(FIRST_OF_EPOCHS)

@@ -136,6 +136,36 @@ def test_a_running_mean_over_an_unknown_window_is_not_taken_for_single_steps(tmp
     assert log.step_time == "running"
 
 
+CONFIG = "log_processor = dict(\n    type='LogProcessor',\n    window_size={},\n    by_epoch=True)\n"
+
+
+def epochs(single_s: list[float], length: int, window: int) -> str:
+    """Lines of MMEngine for each iteration of epochs of one length: the means run on across the epochs."""
+    clock, text = 0.0, ""
+    for n in range(1, len(single_s) + 1):
+        clock += single_s[n - 1]
+        mean = float(np.mean(single_s[max(n - window, 0) : n]))
+        at = f"{10 + int(clock) // 3600:02d}:{int(clock) // 60 % 60:02d}:{int(clock) % 60:02d}"
+        place = f"[{1 + (n - 1) // length}][{1 + (n - 1) % length}/{length}]"
+        text += f"2026/01/02 {at} - mmengine - INFO - Epoch(train)  {place}  time: {mean:.4f}  data_time: 0.1\n"
+    return text
+
+
+def test_means_over_the_last_steps_across_epochs_are_not_taken_apart_as_if_an_epoch_began_them(tmp_path: Path) -> None:
+    single_s = [9.0, 8.0, 8.0, 8.0, 8.0, 2.0] * 20
+    for text in (CONFIG.format(50) + epochs(single_s, 6, 50), epochs(single_s, 6, 50)):
+        log = read(tmp_path, text)
+        assert log.step_time == "running"
+        assert log.steps["wall_ms"].iloc[60:].to_numpy() == pytest.approx(1e3 * np.mean(single_s), rel=0.03)
+
+
+def test_means_are_of_the_whole_job_as_long_as_the_stated_window_holds_all_its_steps(tmp_path: Path) -> None:
+    single_s = [9.0, 8.0, 8.0, 8.0, 8.0, 2.0] * 3
+    log = read(tmp_path, CONFIG.format(50) + epochs(single_s, 6, 50))
+    assert log.step_time == "unwound"
+    assert log.steps["wall_ms"].to_numpy() == pytest.approx([1e3 * each for each in single_s], rel=1e-3)
+
+
 def test_lines_without_a_number_count_the_steps_that_they_stand_for(tmp_path: Path) -> None:
     text = "".join(f"epoch time: {10 * step}.000 ms, per step time: {step}.000 ms\n" for step in (900, 300, 310))
     steps = read(tmp_path, text).steps
