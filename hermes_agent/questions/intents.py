@@ -36,6 +36,7 @@ from hermes_agent.questions.answers import (
 )
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
+from hermes_agent.questions.answers.timed_communication import ASKED, timed_communication
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.fallback import by_diagnosis, of_parts, with_diagnosis
 from hermes_agent.questions.nccl_output import of_nccl
@@ -112,7 +113,7 @@ def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
         intent, answer = answer_text(discussion, question, read_question(words) if words else None)
     except UsageError as error:
         intent = NOT_MEASURABLE
-        answer = _not_measurable(discussion, error)
+        answer = _not_measurable(discussion, question, error)
     if page and (intent == NOT_MEASURABLE or intent not in PAGED):  # its first page was answered
         answer = wording("page_end")
     if foreign:
@@ -155,8 +156,10 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 EVALUATION = "evaluation"  # the topic
 
 
-def _not_measurable(discussion: Discussion, error: UsageError) -> str:
+def _not_measurable(discussion: Discussion, question: Question, error: UsageError) -> str:
     """Why there is no figure, and what the job's own timers say of a step, or its throughput without a time."""
+    if ASKED.search(question.words) and (timed := timed_communication(discussion)):
+        return timed
     why = f"What was asked cannot be measured on this run: {unbracketed(str(error))}."
     return blocks([why, steps.timed_parts(discussion), job_output.stated_throughput(discussion)])
 
@@ -192,7 +195,7 @@ def _answered(discussion: Discussion, question: Question, spoken: Question | Non
     try:
         name, text = _by_kind(discussion, question)
     except UsageError as error:
-        name, text = NOT_MEASURABLE, _not_measurable(discussion, error)
+        name, text = NOT_MEASURABLE, _not_measurable(discussion, question, error)
     of_name = _of_its_name(discussion, question, name, text)
     if of_name:
         return "named_work", of_name

@@ -12,6 +12,7 @@ from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
 from hermes_agent.questions.answers.device import no_collectives
 from hermes_agent.questions.answers.periods import supposed_period
+from hermes_agent.questions.answers.timed_communication import TIMER_COMMUNICATES, timed_communication
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
@@ -148,13 +149,6 @@ def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[Caus
     return blocks(listed) if listed else None
 
 
-TIMER_COMMUNICATES = re.compile(
-    r"(?<![a-z])(?:all[-_ ]?reduce|all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all|a2a|broadcast|send|recv|p2p"
-    r"|comm)(?![a-z])",
-    re.I,
-)
-
-
 @dataclass(frozen=True)
 class TimersSay:
     """What the job's own timers say of a subject; ``settles``: nothing else need be said, as it takes hardly any."""
@@ -175,7 +169,7 @@ def _by_timers(discussion: Discussion, subject: Subject) -> TimersSay:
     try:
         names = [name for name in sorted(step_timers(profile)) if _timer_of(name, communicates)]
     except UsageError:
-        return TimersSay()
+        return TimersSay(timed_communication(discussion) if communicates else "")
     rated = sorted(
         ((discussion.measure("timer_pct", name=name), name) for name in names), key=lambda each: -each[0].value
     )

@@ -309,3 +309,30 @@ def test_one_loader_worker_that_the_configuration_states_is_no_all_clear(ask: As
     four = ask([line.format(4) for line in CONFIG] + waits, "does it use several loader workers?")
     assert four.startswith("Possibly: the first of the causes found is waiting for data.")
     assert "state 4 workers" in four
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["time (ms) | fwd_microstep: 60.0 | bwd_microstep: 100.0 | bwd_allreduce_microstep: 40.0 | "
+             "step_microstep: 40.0"] * 2,
+            ("a micro-step, whose forward, backward and step take 200 ms", "spends 40.0 ms"),
+        ),
+        (
+            ["time (ms) | forward: 60.0 | backward: 100.0 | backward_allreduce: 40.0 | step: 40.0"],
+            ("a printed step spends 20.0 %", "`backward_allreduce`"),
+        ),
+        (
+            ["time (ms) | forward-compute: 60.0 | backward-compute: 100.0 | all-grads-sync: 9.0 | forward-recv: 7.0"]
+            * 2,
+            ("communication takes on average 7.00 ms", "`forward-recv`"),
+        ),
+    ],
+)  # fmt: skip
+def test_timers_of_communication_answer_how_much_it_is_where_no_series_of_steps_is_known(
+    ask: Ask, lines: list[str], said: tuple[str, str]
+) -> None:
+    answer = ask(lines, "how much is communication?")
+    assert all(each in answer for each in said)
+    assert "cannot be measured" not in answer

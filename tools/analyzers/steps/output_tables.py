@@ -14,10 +14,11 @@ from tools.views.profile import Profile
 
 SHOWN = 4
 DATA_TIMERS = ("batch-generator", "batch generator", "data", "dataloader", "data_loading", "data-loading")
-MICRO = (
-    "By DeepSpeed's timers forward, backward and step of a micro-step take {} together on average: {}. How many "
-    "micro-steps a step has is not stated."
-)
+MICRO = "By DeepSpeed's timers forward, backward and step of a micro-step take {} together on average: {}. "
+MICRO_STEPS = {
+    None: "How many micro-steps a step has is not stated.",
+    1: "A step has one micro-step by the gradient accumulation that the output states.",
+}
 STEPLESS = "No line states the time of a step."
 NESTED = "Timers may contain one another."
 OPTIMIZER = " What DeepSpeed calls step is that of the optimizer, with its offloaded part."
@@ -82,7 +83,13 @@ def _lone(profile: Profile, log: JobLog) -> Check | None:
         return None
     listed, facts, names = _listed(len(largest)), _facts(largest), _names(largest)
     if micro is not None:
-        return clean(say(MICRO.format(f"{{{len(largest)}}}", listed), *facts, micro, names=names))
+        count = log.whole("gradient_accumulation_steps")
+        many = (
+            MICRO_STEPS.get(count)
+            or f"A step has {count} micro-steps by the gradient accumulation that the output states."
+        )
+        text = MICRO.format(f"{{{len(largest)}}}", listed) + many
+        return clean(say(text, *facts, micro, names=names))
     return clean(
         say(f"By the job's timers the largest parts are on average: {listed}. {NESTED} {STEPLESS}", *facts, names=names)
     )

@@ -75,7 +75,7 @@ WORDS = (
         b"distributed processes",
         b"Num processes: ",
         b" ....",
-        b"accumulat",
+        b"ccumulat",
         b"heckpoint",
         b"ckpt",
         b"n cpu",

@@ -77,6 +77,10 @@ EPOCHS = re.compile(
     r"(?:\A|[^\w\s./-]|(?<![A-Za-z])-|\b(?:INFO|DEBUG)\s|\d\s(?=\s{0,20}\w{6,16}=))\s{0,20}"
     r"(?:num_(?:train_)?|n_|max_|[Tt]otal[_ ]|train_)?epochs['\"]?\s{0,3}[=:]\s{0,3}(\d{1,9})(?![\d.])"
 )
+# "Gradient Accumulation steps = 4" (HF Trainer), "gradient_accumulation_steps .. 4" (DeepSpeed), or as an argument.
+ACCUMULATION = re.compile(
+    r"\b[Gg]radient[_ ][Aa]ccumulation[_ ]steps['\"]?\s{0,3}(?:[=:]|\.{2,40})\s{0,3}([1-9]\d{0,5})(?![\d.])"
+)
 MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONFIG: micro_batches=(\d{1,9})")
 # Of the main process alone, at the end of HF Trainer's ``log_metrics``: the other lines are of one rank each.
 WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,6})?)\s*\Z")
@@ -429,6 +433,8 @@ def _stated(text: str) -> list[tuple[str, str]]:
         return [("world_size", next(each for each in found.groups() if each))]
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]
+    if "ccumulation" in text and not text.lstrip().startswith(COMMENTS) and (found := ACCUMULATION.search(text)):
+        return [("gradient_accumulation_steps", found[1])]
     return []
 
 

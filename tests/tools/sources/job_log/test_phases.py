@@ -123,3 +123,24 @@ def test_timers_of_experts_are_of_the_step_of_the_line_behind_them(tmp_path: Pat
     assert own[["step", "name", "max_ms"]].to_numpy().tolist() == [
         each for at in range(1, 5) for each in ([at, "1st_a2a", 12.0], [at, "forward", 100.0])
     ]
+
+
+TRAINER_START = """\
+[INFO|trainer.py:1018] 2026-03-02 10:00:00,332 >>   Gradient Accumulation steps = {}
+[INFO|trainer.py:1019] 2026-03-02 10:00:00,332 >>   Total optimization steps = 1000
+"""
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "one micro-step"), (4, "4 micro-steps")])
+def test_the_micro_steps_of_a_step_are_those_of_the_trainer_s_start_lines(
+    tmp_path: Path, count: int, said: str
+) -> None:
+    profile = profile_of(tmp_path, TRAINER_START.format(count) + 2 * MICRO)
+    check = check_of(profile, "step_time.timers")
+    assert check is not None
+    assert said in check.support[0].template
+
+
+def test_settings_that_count_steps_are_no_steps_so_that_the_timers_behind_them_are(tmp_path: Path) -> None:
+    log = read(tmp_path, TRAINER_START.format(1) + 2 * (MICRO + WHOLE.format(700.0)))
+    assert log.steps["wall_ms"].tolist() == [1000.0, 1000.0]

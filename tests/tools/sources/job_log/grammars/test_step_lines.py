@@ -61,7 +61,7 @@ from tools.sources.job_log.prefixes import parse_line
         ("step 1,5: no", None, None),
         ("{'eval_loss': 1.0, 'step': 10, 'step_time_ms': 5.0}", None, None),
         ("validation loss at iteration 100 | time 3.2 s", None, None),
-        ("Total optimization steps = 8", 8, None),
+        ("Total optimization steps = 8", None, None),
         ("{'train_runtime': 896.0, 'train_samples_per_second': 1.1, 'step': 8, 'step_time_ms': 3}", None, None),
         ("the whole file was read in 0.2 s", None, None),
     ],
