@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks, spans
 from tools.analyzers.registry import check_of
+from tools.analyzers.steps.lines_apart import lines_apart
 from tools.analyzers.steps.output_warnings import lost_from, not_finite
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.analyzers.support.figures import measured
@@ -89,6 +90,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
     said = [
         *([*of_output, *headline] if ranking.steps_verdict and of_output else [*headline, *of_output]),
         *_one_of_files(profile),
+        *lines_apart(profile),
         *_of_samples(profile),
         *_open_verdict(ranking),
         *screened(profile),

@@ -17,6 +17,7 @@ from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
 from tools.analyzers.registry import check_of, checks_for, has_own_check, spec_of, unwatched_causes
+from tools.analyzers.steps.lines_apart import lines_apart, waits_elsewhere
 from tools.analyzers.steps.output_tables import DATA_TIMERS
 from tools.errors import UsageError
 from tools.findings import on_its_rank
@@ -144,7 +145,8 @@ def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[Caus
     if check is None or discussion.measured("logged_data_wait_pct", rank=profile.series.slowest_rank) is None:
         return None
     if check.status == "clean":
-        return paragraph(["No:", *check.text])
+        others = [discussion.say(each.template, *each.facts, names=each.names) for each in lines_apart(profile)]
+        return paragraph(["For the lines that are used:" if waits_elsewhere(profile) else "No:", *check.text, *others])
     listed = [_found(discussion, each, place, record, words) for each in found for place, record in each.listed]
     return blocks(listed) if listed else None
 

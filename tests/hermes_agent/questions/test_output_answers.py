@@ -336,3 +336,28 @@ def test_timers_of_communication_answer_how_much_it_is_where_no_series_of_steps_
     answer = ask(lines, "how much is communication?")
     assert all(each in answer for each in said)
     assert "cannot be measured" not in answer
+
+
+def yolox(step: int) -> str:
+    place = f"2026-03-02 10:00:00.291 | INFO     | yolox.core.trainer:after_iter:282 - epoch: 1/20, iter: {step}/900"
+    return f"{place}, gpu mem: 2000Mb, iter_time: 0.500s, data_time: 0.001s, total_loss: 4.2"
+
+
+TWO_PROGRAMS = [*(yolox(step) for step in range(150, 200, 10)), "the same with another library:", *MEANS]
+
+
+def test_step_lines_of_a_second_program_are_named_and_never_denied(
+    ask: Ask, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ask(TWO_PROGRAMS, "is it waiting for data?")
+    assert "No:" not in said
+    path = tmp_path / "train.log"
+    main(["diagnose", str(path), "--no-llm"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "are step lines of another form" in said
+    assert "are step lines of another form" in shown
+
+
+def test_lines_of_two_forms_that_alternate_are_of_one_program(ask: Ask) -> None:
+    lines = [line for step, mean in enumerate(MEANS, start=1) for line in (mean, yolox(10 * step))]
+    assert "of another form" not in ask(lines, "why is it slow?")

@@ -394,6 +394,25 @@ class OtherSteps:
 
 
 @dataclass(frozen=True, eq=False)
+class LinesApart:
+    """Step lines of another form than those that are used, all before or all behind them in the same text: ``steps``
+    as ``STEP_COLUMNS``."""
+
+    grammar: str
+    steps: pd.DataFrame
+
+    @property
+    def first_line(self) -> int:
+        """The first of the lines."""
+        return int(self.steps["line"].min())
+
+    @property
+    def last_line(self) -> int:
+        """The last of the lines."""
+        return int(self.steps["line"].max())
+
+
+@dataclass(frozen=True, eq=False)
 class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
 
@@ -437,6 +456,7 @@ class JobLog:
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
     throughput: Throughput | None = None  # where the lines state it and no time
+    lines_apart: tuple[LinesApart, ...] = ()  # as of another program in the same text
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank
     used: tuple[str, ...] = ()  # the files whose steps are used, where others hold steps of the same ranks: ``unused``
     unused: tuple[str, ...] = ()

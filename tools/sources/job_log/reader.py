@@ -21,6 +21,7 @@ from tools.run.recorded.job_log import (
     BarUpdate,
     EpochTime,
     JobLog,
+    LinesApart,
     StepTime,
     Throughput,
     WatchdogStatus,
@@ -153,6 +154,11 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         bar_total=next((series.total for series in chosen.values()), 0),
         throughput=None if tables else _throughput(collector.streams, file),
         bars=() if tables else _bars(collector.streams, file),
+        lines_apart=tuple(
+            LinesApart(each.grammar, _table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS))
+            for rank, series in chosen.items()
+            for each in series.apart
+        ),
         bars_apart=tuple(
             replace(each, file=file) for stream in collector.streams.values() if (each := stream.bars.apart) is not None
         ),
@@ -283,8 +289,16 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     parts = [series for series in stated if series.step_time == "sum"]
     for choice in ([] if least == 1 and len(parts) == len(stated) else stated, by_bar, found):
         if choice:
-            return max(choice, key=lambda each: len(each.table))
+            best = max(choice, key=lambda each: len(each.table))
+            others = [each for each in found if each.step_time != "stamps" and each.grammar != FREE_LINES]
+            return replace(best, apart=tuple(each for each in others if _disjoint(each, best)))
     return None
+
+
+def _disjoint(one: Series, other: Series) -> bool:
+    """Whether all lines of one stand before all of the other: two forms of one program alternate."""
+    lines = [(int(each.table["line"].min()), int(each.table["line"].max())) for each in (one, other)]
+    return lines[0][1] < lines[1][0] or lines[1][1] < lines[0][0]
 
 
 def _one_clock(clocks: Iterable[SampleClock]) -> SampleClock:
@@ -365,6 +379,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
         bars=() if steps else tuple(each for log in logs for each in log.bars),
         bars_apart=tuple(each for log in logs for each in log.bars_apart),
+        lines_apart=tuple(each for log in logs for each in log.lines_apart),
         unused=tuple(sorted(left_out - set(holders.values()))),
         used=tuple(dict.fromkeys(holders.values())) if left_out else (),
     )

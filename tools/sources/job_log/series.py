@@ -73,6 +73,7 @@ class Series:
     restarts: tuple[Restart, ...] = ()
     epochs: Epochs | None = None
     total: int = 0  # of a progress bar
+    apart: tuple[Series, ...] = ()  # of lines of other forms, all before or all behind these
 
 
 @dataclass
