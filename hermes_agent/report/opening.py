@@ -527,7 +527,7 @@ def _even_steps(profile: Profile) -> Fact | None:
     log = profile.run.job_log
     if profile.traced or series is None or series.origin != "job_log" or len(series.slowest_ms) < LEAST_EVEN:
         return None
-    if log is None or log.step_time in ("running", "smoothed"):  # these hide how much steps differ
+    if log is None or log.step_time in ("running", "smoothed", "window"):  # these hide how much steps differ
         return None
     if series.slowest_ms.diff().dropna().gt(0).all():  # each line is slower than the one before it
         return None

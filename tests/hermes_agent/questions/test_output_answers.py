@@ -361,3 +361,21 @@ def test_step_lines_of_a_second_program_are_named_and_never_denied(
 def test_lines_of_two_forms_that_alternate_are_of_one_program(ask: Ask) -> None:
     lines = [line for step, mean in enumerate(MEANS, start=1) for line in (mean, yolox(10 * step))]
     assert "of another form" not in ask(lines, "why is it slow?")
+
+
+def torchvision(step: int, wall: float, rate: float) -> str:
+    place = f"Epoch: [0]  [ {step}/5005]  eta: 4:43:31  lr: 0.1  img/s: {rate}  loss: 6.85 (6.94)"
+    return f"{place}  time: {wall:.4f}  data: 0.0030  max mem: 3524"
+
+
+@pytest.mark.parametrize(("rates", "uneven"), [((40.0, 8.0, 64.0), True), ((40.0, 41.0, 42.0), False)])
+def test_means_over_a_window_are_never_called_even_and_rates_of_single_steps_show_how_much_they_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rates: tuple[float, ...], uneven: bool
+) -> None:
+    lines = [torchvision(100 + at, 2.5 + 0.01 * (at % 2), rates[at % 3]) for at in range(9)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    main(["diagnose", str(tmp_path / "train.log"), "--no-llm"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "are even (" not in shown
+    assert "a mean over some of the last steps" in shown
+    assert ("the rate of each single step, 8/s" in shown) is uneven

@@ -62,7 +62,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     which = f"{stretch}{steps}" if stretch else steps.capitalize()
     text = f"{which} take {{0}} on average by {source}; "
     if series.averaged:
-        said = [say(f"{text}{series.averaged}.", facts[0])]
+        said = [say(f"{text}{series.averaged}.", facts[0]), *_single_rates(profile)]
     elif not (qualifier or stretch):  # the mean stands in the headline
         said = [_median(profile, series, source, facts)]
     else:
@@ -81,6 +81,20 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         ranks = ", by the slowest rank of each" if len(cost.ranks) > 1 else ""
         said.append(say(f"The median profiled step took {{0}} longer than the median of the others{ranks}.", cost))
     return tuple(said)
+
+
+UNEVEN_RATES = 1.5  # the highest over the lowest: less is how evenly steps run
+SINGLE_RATES = "The lines also state the rate of each single step, {0} to {1} (%s): the steps are not even."
+
+
+def _single_rates(profile: Profile) -> list[Sentence]:
+    """How far single steps differ where the times are means of several and a throughput of each step stands there."""
+    rates = None if profile.run.job_log is None else profile.run.job_log.single_rates
+    facts = [measured(profile, "single_step_rate", statistic=each) for each in ("min", "max")]
+    low, high = facts
+    if rates is None or low is None or high is None or high.value < UNEVEN_RATES * low.value:
+        return []
+    return [say(SINGLE_RATES % rates.unit.removesuffix("/s"), low, high)]
 
 
 def _median(profile: Profile, series: RunSeries, source: str, facts: list[Fact]) -> Sentence:

@@ -28,6 +28,17 @@ def stated_throughput(profile: Profile, statistic: str = "median") -> Measuremen
     return _of(profile, over_steps(rates.table["per_s"].to_numpy(dtype=np.float64), statistic), rates)
 
 
+@metric("/s", "{statistic} throughput of single steps", "How far do single steps differ by what lines count in them?")
+def single_step_rate(profile: Profile, statistic: str) -> Measurement:
+    """The lowest or the highest throughput of one step, where the times of the lines are means of several."""
+    log = job_log(profile)
+    if log.single_rates is None:
+        raise UsageError("the job's output states no throughput of single steps next to means of their times")
+    rows = log.single_rates.table
+    low = choice("statistic", statistic, ["max", "min"]) == "min"
+    return of_lines(log, float(rows["per_s"].min() if low else rows["per_s"].max()), rows, "lines with a throughput")
+
+
 def rate_change(profile: Profile) -> ChangePoint:
     """The clearest change of level of one over the throughput; UsageError without one."""
     change = stated_rates(profile).inverse.change_point()

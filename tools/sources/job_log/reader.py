@@ -33,6 +33,7 @@ from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.meter_lines import METRIC_LOGGER
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
 from tools.sources.job_log.nccl_files import joined_nccl
@@ -124,6 +125,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     tables = [overflows.counted(series.table).assign(rank=max(rank, 0), file=file) for rank, series in chosen.items()]
     tests = [{**asdict(row), "file": file} for table in collector.tests for row in table.rows]
     kinds = [series.step_time for series in chosen.values()]
+    of_window = {series.grammar for series in chosen.values() if series.step_time == "window"}
     log = JobLog(
         steps=_table(tables, STEP_COLUMNS),
         timers=_timers(collector.streams, file),
@@ -153,6 +155,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         epochs=next((series.epochs for series in chosen.values()), None),
         bar_total=next((series.total for series in chosen.values()), 0),
         throughput=None if tables else _throughput(collector.streams, file),
+        single_rates=_throughput(collector.streams, file) if METRIC_LOGGER in of_window else None,
         bars=() if tables else _bars(collector.streams, file),
         lines_apart=tuple(
             LinesApart(each.grammar, _table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS))
@@ -376,6 +379,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         restarts=max((log.restarts for log in used), key=len),
         epochs=next((log.epochs for log in used), None),
         bar_total=next((log.bar_total for log in used), 0),
+        single_rates=next((log.single_rates for log in used if log.single_rates), None),
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
         bars=() if steps else tuple(each for log in logs for each in log.bars),
         bars_apart=tuple(each for log in logs for each in log.bars_apart),

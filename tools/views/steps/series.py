@@ -291,7 +291,7 @@ HIDDEN_SHARE = 0.05  # of the steps in lines of several: more, and the p95 of li
 
 def _averaged(log: JobLog) -> str:
     """Why a line is not the time of one step; "" where it is, but for too few lines to matter."""
-    if log.step_time in ("smoothed", "running"):
+    if log.step_time in ("smoothed", "running", "window"):
         return IN_WORDS[log.step_time]
     spans = log.steps["span"].to_numpy()
     if log.span == 1 and (log.step_time in SINGLE or spans[spans > 1].sum() <= HIDDEN_SHARE * spans.sum()):

@@ -21,6 +21,7 @@ METER = re.compile(
 )
 TIMES = ("time", "batch_time", "batchtime", "batch", "bt")
 DATAS = ("data", "data_time", "datatime", "dt")
+METRIC_LOGGER = "MetricLogger"
 MILLISECOND = 1e-3  # of a second: half of the last of three digits is half of it
 
 
@@ -68,6 +69,10 @@ LOGGED = re.compile(
 )
 
 
+# Of torchvision's references: the batch over the time of this step alone, which they print as the last value.
+LAST_RATE = re.compile(rf"\s(img|clips)/s: ({NUMBER})(?=\s)")
+
+
 def metric_logger(text: str) -> StepLine | None:
     """Lines of MetricLogger in seconds: ``Epoch: [0]  [  20/1251]  eta: 0:10:20 .. time: 0.5088  data: 0.0164`` of
     torchvision, DETR and MAE, means over the last 20 iterations; ``iter: 1120 .. time: 0.5088 (0.4600)  data: 0.0164
@@ -79,15 +84,18 @@ def metric_logger(text: str) -> StepLine | None:
         return generic_line(text)
     at = int(step[1]) if step else int(place[2]) if place else 0
     whole = times[2] is not None and times[4] is not None
+    rate = None if whole else LAST_RATE.search(text)
     data = number(times[4] if whole else times[3])
     return StepLine(
-        "MetricLogger",
+        METRIC_LOGGER,
         at,
         in_ms(times[2] if whole else times[1], "s"),
         of="running" if whole else "window",
         epoch=int(place[1]) if place and not step else None,
         of_epoch=steps_behind(place, 2) if place and not step else None,
         data_wait_ms=None if data is None or data < 0 else 1e3 * data,
+        samples_per_s=number(rate[2]) if rate else None,
+        unit=f"{rate[1]}/s" if rate else "",
         average="start" if whole else "",
         rounding_ms=_rounding_ms(times[2]) if whole else 0.0,
     )
