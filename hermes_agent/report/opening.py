@@ -216,8 +216,9 @@ def _of_output(profile: Profile) -> list[Sentence]:
     repeated = check_of(profile, "communication.library_warnings")
     said += [] if repeated is None else repeated.support
     for name in ("step_time.throughput", "step_time.epochs", "step_time.restarts", "step_time.side_work"):
-        answered = check_of(profile, name)
-        said += [] if answered is None else answered.support
+        if (answered := check_of(profile, name)) is not None:
+            said += [each.claim for each in answered.findings if each.saving is None]
+            said += answered.support
     skipped = check_of(profile, "computation.skipped_steps")
     said += [] if skipped is None else _seen(skipped)
     timed = None if profile.measured else check_of(profile, "step_time.timers")

@@ -80,3 +80,14 @@ def test_saves_and_evaluations_of_one_run_each_have_their_own_cost(tmp_path: Pat
     assert measure(profile, "side_work_each_ms", work="save").value == pytest.approx(8000, abs=1)
     assert measure(profile, "both_works_lines").value == 1
     assert [lead.loss for lead in ranking(profile).leads] == []
+
+
+def test_evaluations_that_the_step_times_do_not_hold_are_held_against_all_steps(tmp_path: Path) -> None:
+    """20 steps of 1 s, and after every fifth an evaluation of 4 s: 16 s of 36 s."""
+    text = "".join(
+        megatron((step, 1000.0)) + ("Validation took 4.0 s\n" if step % 5 == 0 else "") for step in range(1, 21)
+    )
+    profile = profile_of(tmp_path, text)
+    (finding,) = answer(profile, SIDE_WORK).findings
+    assert finding.unpriced
+    assert [fact.value for fact in finding.claim.facts] == [4, 16, pytest.approx(100 * 16 / 36)]

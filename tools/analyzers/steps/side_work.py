@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.analyzers.support.answers import clean, confidence, say
+from tools.analyzers.support.answers import clean, confidence, found, say
 from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.side_work import WORKS, Work
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+from tools.views.steps.shape import PERIOD_STEPS
 
 CAP = 0.85  # the lines say what is done; that nothing else happens at the same steps, they do not
 WANTED = "Evaluation is wanted work; what can change is how often it runs and on how many batches."
@@ -30,8 +31,12 @@ METRICS = ("side_work_lines", "side_work_each_ms", "side_work_cost_ms", "side_wo
 )
 def side_work(profile: Profile) -> Check | None:
     """Step lines that hold such work against the others; both kinds of it each with its own cost."""
+    if profile.traced:
+        return None
+    if measured(profile, "evaluations_apart_pct") is not None:
+        return _apart(profile)
     works = works_named(profile)
-    if profile.traced or not works or (len(works) == 1 and _at_a_rhythm(profile, works[0])):
+    if not works or (len(works) == 1 and _at_a_rhythm(profile, works[0])):
         return None
     shares = {work: measure(profile, "side_work_pct", work=work) for work in works}
     large = [work for work in works if shares[work].value >= profile.thresholds["cause_share_pct"]]
@@ -45,9 +50,31 @@ def side_work(profile: Profile) -> Check | None:
     )
 
 
+def _apart(profile: Profile) -> Check:
+    """Evaluations that the time of a step does not hold, by the times that lines state of them."""
+    count, whole, share = measure_all(profile, "evaluations_apart", "evaluations_apart_s", "evaluations_apart_pct")
+    claim = say(
+        "Next to the steps {0} take {1} together, {2} of the time of steps and evaluations.", count, whole, share
+    )
+    if share.value < profile.thresholds["cause_share_pct"]:
+        return clean(claim)
+    finding = Finding(
+        cause="evaluation_stall",
+        claim=claim,
+        confidence=confidence((share.value, profile.thresholds["noted_pct"]), at_most=CAP),
+        impact_method="evaluations are not part of the step time, so the step would not be shorter, but the run",
+        against=(say(WANTED),),
+        disproved_by="the run takes as long with evaluation turned off",
+        signals=("evaluation lines in the log",),
+    )
+    return found(finding)
+
+
 def _at_a_rhythm(profile: Profile, work: Work) -> bool:
     """Whether the check of periodic stalls answers for this work."""
-    rank = measure(profile, "side_work_lines", work=work).ranks[0]
+    if profile.series is None or profile.series.unseen(PERIOD_STEPS):
+        return False
+    rank = profile.series.slowest_rank
     return measured(profile, f"logged_{work}_steps", rank=rank) is not None
 
 

@@ -175,3 +175,46 @@ def side_work_each_ms(profile: Profile, work: str) -> Measurement:
     rows = held_rows(profile)
     held = _of(rows, work)
     return _figure(profile, float(_excess(rows)[held].mean()), rows[held], f"step lines that hold {work}")
+
+
+def _stated(profile: Profile) -> pd.DataFrame:
+    """The times of evaluations that lines state between the step lines, where the steps do not hold them."""
+    log, series = job_log(profile), run_series(profile)
+    if series.origin != "job_log" or log.step_time in BETWEEN_LINES:
+        raise UsageError("what evaluations take next to the steps is not known: the time of a step may hold them")
+    rows = log.steps[(log.steps["rank"] == series.slowest_rank) & log.steps["wall_ms"].notna()].sort_values("line")
+    parts = rows.groupby("file")["line"]
+    # The job may begin again in the same file: what follows the last of these lines is as near as they are.
+    places = {file: (lines.iloc[0], lines.iloc[-1] + lines.diff().max()) for file, lines in parts}
+    found = [
+        {"seconds": float(each.value), "line": each.line, "file": each.file}
+        for each in log.evaluation_times
+        if each.file in places and places[each.file][0] < each.line <= places[each.file][1]
+    ]
+    if not found:
+        raise UsageError("no line behind the first step states the time of an evaluation")
+    return pd.DataFrame(found)
+
+
+@metric("evaluations", "evaluations next to the steps", "How many evaluations state their time?")
+def evaluations_apart(profile: Profile) -> Measurement:
+    """Lines that state the time of an evaluation behind the first step line."""
+    rows = _stated(profile)
+    return of_lines(job_log(profile), float(len(rows)), rows, "lines of evaluations")
+
+
+@metric("s", "time of evaluations next to the steps", "How long do evaluations take together?")
+def evaluations_apart_s(profile: Profile) -> Measurement:
+    """The sum of these times."""
+    rows = _stated(profile)
+    return of_lines(job_log(profile), float(rows["seconds"].sum()), rows, "lines of evaluations")
+
+
+@metric("%", "share of evaluations in the time of steps and evaluations", "How much of the time are evaluations?")
+def evaluations_apart_pct(profile: Profile) -> Measurement:
+    """Their sum over itself and the time of all steps that the lines of the slowest rank stand for."""
+    evaluated = evaluations_apart_s(profile)
+    log = job_log(profile)
+    own = log.steps[log.steps["rank"] == run_series(profile).slowest_rank]
+    steps_s = float((own["wall_ms"] * own["span"]).sum()) / 1e3
+    return replace(evaluated, value=100.0 * evaluated.value / (evaluated.value + steps_s))
