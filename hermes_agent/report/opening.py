@@ -92,6 +92,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *_one_of_files(profile),
         *lines_apart(profile),
         *_of_samples(profile),
+        *_unpriced(profile, ranking, (*of_output, *_of_samples(profile))),
         *_open_verdict(ranking),
         *screened(profile),
         *_cut(profile),
@@ -242,6 +243,13 @@ def _of_profilers(profile: Profile) -> list[Sentence]:
     if tables is not None:
         said += [*tables.support, *(() if totals is None else totals.support[:1])]
     return said
+
+
+def _unpriced(profile: Profile, ranking: Ranking, said: Sequence[Sentence]) -> list[Sentence]:
+    """What leads of a run without a trace show at a cost that is not known, but for what is ``said``."""
+    known = {each.template for each in said}
+    found = [] if profile.traced else [each.claim for each in ranking.leads if not each.impact_ms]
+    return [each for each in found if each.template not in known]
 
 
 SAMPLED = (
@@ -495,6 +503,8 @@ def _longer(steps: str) -> str:
 def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
+        if not lead.impact_ms:  # at a cost that is not known
+            break
         if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
             text = f"{takes}; {_longer(lead.place.steps)} {{1}} longer than usual (lead 1), and why is not known."
             return Sentence(text, (step, lead.claim.facts[1]))

@@ -176,7 +176,8 @@ SLOW_OPERATORS = "operators below what the processor can do"  # low utilization 
 def lead_outlook(lead: LeadRecord, devices: bool = True) -> str:
     """The candidates of a lead, most likely first, and what decides between them.
 
-    Of the step as a whole nothing points to any of them. ``devices``: False where the run is traced and has none.
+    Of the step as a whole nothing points to any of them, but for what leads before it say. ``devices``: False where the
+    run is traced and has none.
     """
     named = ", ".join(
         SLOW_OPERATORS if not devices and each.cause == "underutilization" else cause_title(each.cause, each.mechanism)
@@ -186,7 +187,8 @@ def lead_outlook(lead: LeadRecord, devices: bool = True) -> str:
     if not named:
         return decided
     if is_whole_step(lead):
-        return f"Nothing recorded tells possible causes apart ({named}). {decided}"
+        other = "" if lead.id in ("", "L1") else "else "
+        return f"Nothing {other}recorded tells possible causes apart ({named}). {decided}"
     return f"Likely: {named}. {decided}"
 
 

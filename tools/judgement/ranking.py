@@ -17,6 +17,7 @@ from tools.judgement.sampled_changes import with_samples
 from tools.judgement.series_doubt import doubted
 from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
+from tools.judgement.unpriced_leads import before_whole, unpriced_leads
 from tools.judgement.verdict import (
     Verdict,
     device_work_missing,
@@ -122,12 +123,16 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged, open_places)
     if of_steps.verdict == "problem":
         open_leads = joined(open_leads, series_losses(profile, ordered_causes, open_places), MOST)
+    if not profile.traced:
+        open_leads = before_whole(open_leads, unpriced_leads(profile, below, checks))
     hung = judged is not of_steps
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
     localised = judged.open_place or not profile.traced
     open_leads = tuple(with_samples(profile, placed_lead(profile, each)) for each in open_leads)
-    deciding = next((lead.decide_by for lead in open_leads if localised and lead.decide_by), judged.needs)
+    deciding = next(
+        (lead.decide_by for lead in open_leads if localised and lead.impact_ms and lead.decide_by), judged.needs
+    )
     deciding = in_terms_of_run(profile, deciding)
     open_leads = tuple(replace(each, decide_by=in_terms_of_run(profile, each.decide_by)) for each in open_leads)
     return Ranking(

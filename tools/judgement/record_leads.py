@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from tools.analyzers.steps.output_tables import DATA_TIMERS
 from tools.analyzers.support.figures import measured
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
@@ -13,6 +14,7 @@ from tools.judgement.lead import EVERY_STEP, Candidate, Lead, Place, candidates_
 from tools.judgement.level_lead import level_lead
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.thread_leads import thread_lead
+from tools.judgement.unpriced_leads import OF_FAMILY
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.recorded.job_tables import step_timers
@@ -26,10 +28,6 @@ from tools.views.steps.series import P95_STEPS, RunSeries, longest_steps
 # Parts of a step that records hold, and what they are called in a trace.
 OF_DATA = {"slow_data_reading", "slow_data_processing"}
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
-# Where a cause of a family shows, in the parts of a trace; of the others records do not say so.
-OF_FAMILY: Mapping[str, str] = MappingProxyType(
-    {"io": "data_wait", "cpu": "host", "storage": "host", "memory": "host", "communication": "exposed_communication"}
-)
 SAID: Mapping[str, str] = MappingProxyType(
     {
         "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
@@ -48,6 +46,7 @@ SAID: Mapping[str, str] = MappingProxyType(
         " longest, while the median line gives {2}.",
         "uneven_lines_by_wait": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
         " longest, {4} of it waiting for data, while the median line gives {2}.",
+        "timed_data": "By the job's timers {0} of each {1} step goes to {n0}, the time for a batch of data.",
         "timed": "A step takes {0} on average, {1} of it in {n0} by the job's timers; what that consists of is not"
         " recorded.",
     }
@@ -154,8 +153,10 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     sizes = {part: least[part](facts, key=lambda each: each.value) for part, facts in known.items()}
     part = max(sizes, key=lambda each: sizes[each].value, default="step")
     size = sizes.get(part, step)
-    share_pct = 100.0 * size.value / series.mean_ms if series.mean_ms > 0.0 else 100.0
+    share_pct = 100.0 * size.value / series.mean_ms if series.mean_ms > 0.0 and part in PARTS else 0.0
     if share_pct < profile.thresholds["unexplained_part_pct"]:
+        if (timed_data := _timed_data(profile, series, step)) is not None:
+            return timed_data
         part, size, share_pct = "step", step, 100.0
     ranks = series.ranks if part == "waiting" else size.ranks
     claim = Sentence(SAID[part], (size, step), tuple(map(str, size.ranks))) if part in PARTS else _whole(profile, step)
@@ -165,6 +166,24 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     timed = "data_wait" in known or bool(_stated_wait(profile, step))
     timed &= not (kind == "unseen_uneven" and _wait_of_longest(profile, step))
     return Lead(place, size.value, share_pct, claim, _candidates(profile, kind, timed), judged.needs)
+
+
+def _timed_data(profile: Profile, series: RunSeries, step: Fact) -> Lead | None:
+    """The largest of the job's own timers of a batch of data, where it is large and the lines state no wait for it."""
+    if _stated_wait(profile, step):
+        return None
+    try:
+        names = [name for name in sorted(step_timers(profile)) if name.lower() in DATA_TIMERS]
+    except UsageError:
+        return None
+    shares = [(measure(profile, "timer_pct", name=name), name) for name in names]
+    share, name = max(shares, key=lambda each: each[0].value, default=(None, ""))
+    if share is None or share.value < profile.thresholds["unexplained_part_pct"]:
+        return None
+    candidates, decide_by = candidates_of(profile, "stated_data_wait", series.slowest_rank)
+    claim = Sentence(SAID["timed_data"], (share, step), (name,))
+    place = Place("data_wait", (), EVERY_STEP)
+    return Lead(place, share.value / 100.0 * series.mean_ms, share.value, claim, candidates, decide_by)
 
 
 def _uneven(profile: Profile) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.spent_parts import ranks_of, spent_parts, stored_part
-from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, LeadRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from hermes_agent.questions.answers.causes import about, fewest_workers, stated_workers
 from hermes_agent.questions.answers.checkpoints import other_interval
@@ -17,8 +17,12 @@ from hermes_agent.questions.reading.question import Question, Subject, normalise
 from hermes_agent.questions.typed_changes import with_changes
 from tools.analyzers.steps.output_warnings import lost_from
 from tools.errors import UsageError
-from tools.knowledge.taxonomy import EFFORTS, known_mechanism
+from tools.knowledge.taxonomy import EFFORTS, Optimization, known_mechanism, optimizations
 from tools.knowledge.thresholds import Thresholds
+from tools.knowledge.untrained import fitting
+from tools.views.communication.gradient_sync import exchanged_by
+from tools.views.device.kind import device_kind
+from tools.views.training_seen import trains
 
 SUPPORTED = Thresholds()["confidence"]
 LOW_CONFIDENCE = "Low confidence; the likeliest change to help:"
@@ -75,15 +79,25 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     if kind in ("well", "usual") and (unchanged := _nothing_found(discussion)):
         lead = unchanged
     first = next(iter(_supported_first(discussion)), None)
+    unpriced = "" if first else _try_first(discussion)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(
         [
             paragraph([lead, *diagnosis.answer, _part_of_first(discussion)]),
             bullets(cause.claim for cause in diagnosis.causes[:CAUSES_LISTED]),
             *([paragraph(["Fix first:", quoted_from(first.optimization, first.id), first.text])] if first else []),
+            unpriced,
             "To know more, record:\n" + bullets(f"{general(need)}." for need in needs) if needs else "",
         ]
     )
+
+
+def _try_first(discussion: Discussion) -> str:
+    """The change for the first thing that was found at a cost that is not known."""
+    for lead in _unpriced(discussion)[:1] if discussion.profile().measured else []:
+        if (change := _change_for(discussion, lead)) is not None:
+            return f"Try first, at a gain that is not known: {general(change.title())}. How: {general(change.how)}."
+    return ""
 
 
 def _nothing_found(discussion: Discussion) -> str:
@@ -138,6 +152,8 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
     if advice:
         sure = any(each.confidence >= SUPPORTED for each in discussion.diagnosis.causes)
         return _ordered(_supported_first(discussion), "Change this first:" if sure else LOW_CONFIDENCE)
+    if unpriced := _for_unpriced(discussion):
+        return unpriced
     checks = discussion.diagnosis.checks
     warned = next((each.text for each in checks if each.analyzer == WARNED and each.status != "clean"), [])
     if warned:  # what the job's output warns of stands with what to do about it
@@ -147,6 +163,51 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
     leads = [] if healthy else discussion.diagnosis.leads[:1]
     return blocks(
         [said, *(f"What was seen and not explained: {each.claim} Decided by: {each.decide_by}." for each in leads)]
+    )
+
+
+def _unpriced(discussion: Discussion) -> list[LeadRecord]:
+    """The leads of a run without a trace that show something at a cost that is not known."""
+    diagnosis = discussion.diagnosis
+    if discussion.profile().traced or diagnosis.verdict == "healthy":
+        return []
+    return [each for each in diagnosis.leads if not each.impact_ms_per_step]
+
+
+def _change_for(discussion: Discussion, lead: LeadRecord) -> Optimization | None:
+    """The first change for the likeliest cause of a lead that suits the run."""
+    profile = discussion.profile()
+    for each in lead.candidates[:1]:
+        kind = device_kind(profile)
+        rows = optimizations(each.cause, each.mechanism, None, kind, exchanged_by(profile))
+        rows = tuple(row for row in rows if kind is not None or row.hardware != ("host",))
+        known = (row if trains(profile) else fitting(row) for row in rows)
+        return next((row for row in known if row is not None), None)
+    return None
+
+
+def _for_unpriced(discussion: Discussion) -> str:
+    """What to change for what was found at a cost that is not known; empty where nothing was, or the job hangs."""
+    found = _unpriced(discussion) if discussion.profile().measured else []
+    if not found:
+        return ""
+    first, *others = found
+    change = _change_for(discussion, first)
+    also = paragraph(["Also found, at a cost that is not known:", *(each.claim for each in others)]) if others else ""
+    if change is None:
+        return blocks([f"{wording('unpriced')} {first.claim}", f"Decided by: {general(first.decide_by)}.", also])
+    cause = first.candidates[0]
+    return blocks(
+        [
+            f"{wording('unpriced')} {first.claim}",
+            f"Change this first: {general(change.title())}. It is for {cause_title(cause.cause, cause.mechanism)} and "
+            f"takes {EFFORTS.get(change.effort, 'some time')} of work.",
+            f"How: {general(change.how)}.",
+            f"What it would bring is not known. What shows it: {general(first.decide_by)}.",
+            f"Risk: {general(change.risk)}.",
+            f"To verify: {general(change.verify)}.",
+            also,
+        ]
     )
 
 

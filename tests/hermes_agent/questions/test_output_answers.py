@@ -379,3 +379,23 @@ def test_means_over_a_window_are_never_called_even_and_rates_of_single_steps_sho
     assert "are even (" not in shown
     assert "a mean over some of the last steps" in shown
     assert ("the rate of each single step, 8/s" in shown) is uneven
+EVEN = [f"step {at} loss 2.0 step_time 1.0{at % 2} s" for at in range(1, 40)]
+SOCKETS = [
+    "node1:100:110 [0] NCCL INFO NET/IB : No device found.",
+    "node1:100:110 [0] NCCL INFO comm 0xaa rank 0 nranks 2 cudaDev 0 busId 17000 commId 0x54fe - Init START",
+    "node1:100:110 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0",
+    "node1:100:110 [0] NCCL INFO comm 0xaa rank 0 nranks 2 cudaDev 0 busId 17000 commId 0x54fe - Init COMPLETE",
+]
+
+
+@pytest.mark.parametrize("question", ["what should I change first?", "why is it slow?"])
+def test_what_was_found_at_an_unknown_cost_is_advised_on_and_its_gain_is_called_unknown(
+    ask: Ask, question: str
+) -> None:
+    said = ask([*SOCKETS, *EVEN], question)
+    assert "over TCP sockets" in said
+    assert "Let the library use the fast path" in said
+    assert "not known" in said
+    assert "GLOO" not in said
+    assert "No cause was found" not in said
+    assert "saves" not in said

@@ -13,7 +13,11 @@ from tools.run.recorded.job_log import JobLog
 from tools.views.profile import Profile
 
 SHOWN = 4
-DATA_TIMERS = ("batch-generator", "batch generator", "data", "dataloader", "data_loading", "data-loading")
+DATA_TIMERS = (
+    *("batch-generator", "batch generator", "batch_generator", "get-batch", "get_batch", "load_batch", "load-batch"),
+    *("data", "data_time", "data-time", "dataloader", "data_loader", "data-loader", "data loader", "data_loading"),
+    *("data-loading", "data loading", "data_load", "data-load", "data_fetch", "data-iterator", "data_iterator"),
+)
 MICRO = "By DeepSpeed's timers forward, backward and step of a micro-step take {} together on average: {}. "
 MICRO_STEPS = {
     None: "How many micro-steps a step has is not stated.",
