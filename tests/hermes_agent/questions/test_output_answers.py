@@ -379,6 +379,8 @@ def test_means_over_a_window_are_never_called_even_and_rates_of_single_steps_sho
     assert "are even (" not in shown
     assert "a mean over some of the last steps" in shown
     assert ("the rate of each single step, 8/s" in shown) is uneven
+
+
 EVEN = [f"step {at} loss 2.0 step_time 1.0{at % 2} s" for at in range(1, 40)]
 SOCKETS = [
     "node1:100:110 [0] NCCL INFO NET/IB : No device found.",

@@ -24,6 +24,7 @@ from tools.sources.job_log.peak_memory import PeakMemories
 from tools.sources.job_log.printed_config import PrintedConfig
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
+from tools.sources.job_log.world_size import WorldSize
 
 MOST_TIMEOUTS = 4096
 TIMEOUT = re.compile(
@@ -51,15 +52,6 @@ WORLD = re.compile(
     r"tensor-model-parallel size: (\d+),.*?pipeline-model-parallel size: (\d+)"
 )
 WORLD_NAMES = ("world_size", "data_parallel_size", "tensor_model_parallel_size", "pipeline_model_parallel_size")
-# "dist_world_size=16" (DeepSpeed), "world_size: 8", "WORLD_SIZE=8"; "GLOBAL_RANK: 3, MEMBER: 4/8" and "Starting with 8
-# processes" (Lightning), "Num processes: 8" (Accelerate), "World size: 6" (Detectron2).
-WORLD_SIZE = re.compile(
-    r"(?<![A-Za-z_])(?:dist_)?(?:world_size|WORLD_SIZE)['\"]?\s{0,9}[:=(]?\s{0,9}['\"]?(\d{1,7})(?![\d.])"
-    r"|GLOBAL_RANK: \d{1,7}, MEMBER: \d{1,7}/(\d{1,7})\b|distributed processes registered\. Starting with (\d{1,7}) "
-    r"|\bNum processes: (\d{1,7})\b|\bWorld size: (\d{1,7})\b"
-)
-COMMENTS = ("#", "//")  # of program text that a job prints
-OF_WORLD = ("world_size", "WORLD_SIZE", "World size", "MEMBER", "processes")
 ARGUMENT = re.compile(r"(?:\[[^\]]{1,60}\] ?){0,6} {0,9}([a-z_]\w{1,60}) \.{3,99} {0,9}(\S.{0,80})\Z")
 ARGUMENTS = {
     *WORLD_NAMES,
@@ -257,6 +249,7 @@ class Messages:
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     _lost_step: int = UNNUMBERED
     _evaluating: bool = False  # a line since the last step line says so
+    _world_size: WorldSize = field(default_factory=WorldSize)
     _xla_took: tuple[int, float] = (-XLA_LINES, 0.0)  # line and seconds
     overflows: Overflows = field(default_factory=Overflows)
     _config: PrintedConfig = field(default_factory=PrintedConfig)
@@ -275,7 +268,9 @@ class Messages:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
         if self._of_watchdog(line, text, rank):
             return
-        if stated := [*_stated(text), *_loader_workers(text), *self._config.take(text)]:
+        size = self._world_size.take(line, text)
+        stated = [*_stated(text), *_loader_workers(text), *self._config.take(text)]
+        if stated := [*stated, *([("world_size", size)] if size else [])]:
             for name, value in stated:
                 if WHOLE_RUNTIME.search(text):
                     self.settings.pop(name, None)
@@ -422,15 +417,10 @@ def _stated(text: str) -> list[tuple[str, str]]:
             days, hours, minutes = (int(each or 0) for each in whole.groups()[:3])
             return [("train_runtime", str(round(86_400 * days + 3600 * hours + 60 * minutes + float(whole[4]), 6)))]
         return SUMMARY.findall(text)
-    if "epochs" in text and (found := EPOCHS.search(text)):
-        sized = WORLD_SIZE.search(text)
-        size = next((each for each in sized.groups() if each), "") if sized else ""
-        return [("epochs", found[1]), *([("world_size", size)] if size else [])]
     if "world size" in text and (found := WORLD.search(text)):
         return list(zip(WORLD_NAMES, found.groups(), strict=True))
-    stated = any(mark in text for mark in OF_WORLD) and not text.lstrip().startswith(COMMENTS)
-    if stated and (found := WORLD_SIZE.search(text)):
-        return [("world_size", next(each for each in found.groups() if each))]
+    if "epochs" in text and (found := EPOCHS.search(text)):
+        return [("epochs", found[1])]
     if "micro" in text and (found := MICRO_BATCHES.search(text)):
         return [("num_micro_batches", found[1] or found[2])]
     if "ccumulation" in text and not text.lstrip().startswith(COMMENTS) and (found := ACCUMULATION.search(text)):

@@ -101,7 +101,8 @@ def _whole_job(log: JobLog) -> list[str]:
     """How many ranks the job of steps without a rank has, with the line that states it."""
     stated = log.settings.get("world_size")
     if stated is not None:
-        return [f"the job has {stated.value} ranks by line {stated.line}"]
+        ranks = "1 rank" if stated.value == "1" else f"{stated.value} ranks"
+        return [f"the job has {ranks} by line {stated.line}"]
     largest = max((each.size for each in log.nccl.communicators), default=0)
     line = next((each.line for each in log.nccl.communicators if each.size == largest), 0)
     return (

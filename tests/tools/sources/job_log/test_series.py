@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import megatron, read
+from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.reader import read_job_log
 
 
@@ -262,3 +263,28 @@ def test_the_longest_of_several_starts_is_that_of_the_most_steps(tmp_path: Path)
     assert read(tmp_path, tried + between + trained).steps["wall_ms"].tolist() == [400.0] * 40
     few = "".join(f"step {step} step_time: 400 ms\n" for step in range(1000, 4000, 1000))
     assert read(tmp_path, few + between + tried).steps["wall_ms"].tolist() == [90.0] * 200
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Start training, Total Iterations 20000",
+        "  Total optimization steps = 20000",
+        "max steps: 20000, warmup steps: 100",
+    ],
+)
+def test_how_many_steps_there_are_is_no_step(tmp_path: Path, head: str) -> None:
+    lines = [f"2023-10-02 23:08:{at:02d},000 INFO: Iters: {10 * at}/20000 || Loss: 3.2\n" for at in range(2, 40)]
+    path = tmp_path / "job.out"
+    path.write_text(f"2023-10-02 23:08:01,000 INFO: {head}\n" + "".join(lines))
+    found = read_job_log(path)
+    assert found.log is not None
+    assert found.log.steps["step"].tolist() == [10 * at for at in range(3, 40)]
+    assert not any("falls" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("line", ["warmup step 3 took 40 ms", "time for step 3: 40 ms", "Total time of step 3: 40 ms"])
+def test_words_before_a_step_do_not_make_it_a_total(line: str) -> None:
+    found = step_line(line)
+    assert found is not None
+    assert (found.step, found.wall_ms) == (3, 40.0)

@@ -32,6 +32,10 @@ def run_of(folder: Path, text: str) -> Run:
         "env: WORLD_SIZE=16 RANK=0",
         '{"world_size": 16, "backend": "nccl"}',
         "using world size: 16, data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 2",
+        "[2026-11-24 18:41:00,389][fairseq_cli.train][INFO] - training on 16 devices (GPUs/TPUs)",
+        "INFO: Namespace(model='deeplabv3', workers=8, num_gpus=16, distributed=True, epochs=3)",
+        "+ torchrun --nproc_per_node 8 --nnodes=2 train.py --lr 0.1",
+        "+ python -m bind_launch --nsockets_per_node 2 --nproc_per_node=16 train.py",
     ],
 )
 def test_the_number_of_ranks_is_that_which_a_line_states(tmp_path: Path, line: str) -> None:
@@ -50,6 +54,14 @@ def test_the_number_of_ranks_is_that_which_a_line_states(tmp_path: Path, line: s
         "WORLD_SIZE=abc",
         "my_world_size=4",
         "    # with world_size=1 do it here",
+        "    def __init__(self, params, lr=0.02, rank=0, world_size=1):",
+        "parser.add_argument('--world_size', 8)",
+        "assert world_size == 8",
+        "Namespace(model='a', num_gpus=2, distributed=False, epochs=3)",
+        "+ torchrun --nproc_per_node 8 --nnodes $NNODES train.py",
+        "+ torchrun --nproc_per_node gpu train.py",
+        "GPU number: 2",
+        "training on 16 cities",
     ],
 )
 def test_sizes_of_parts_of_the_job_are_not_its_number_of_ranks(tmp_path: Path, line: str) -> None:
@@ -108,3 +120,12 @@ def test_numbers_of_epochs_of_something_else_are_not_those_of_the_job(tmp_path: 
     log = run_of(tmp_path, f"{line}\n{STEPS}").job_log
     assert log is not None
     assert log.whole("epochs") is None
+
+
+@pytest.mark.parametrize(("distributed", "ranks"), [("True", 4), ("False", 1)])
+def test_openmmlab_states_whether_it_is_distributed_and_over_how_many_devices(
+    tmp_path: Path, distributed: str, ranks: int
+) -> None:
+    run = run_of(tmp_path, f"    Distributed training: {distributed}\n    GPU number: {ranks}\n{STEPS}")
+    assert run.layout.world_size == ranks
+    assert any(f"the job has {ranks} rank{'s' * (ranks > 1)} by line" in note for note in run.notes)

@@ -189,9 +189,15 @@ def record_line(text: str) -> StepLine | None:
 GAP = r"\s{0,9}"  # bounded: two unbounded ones side by side take time beyond the length of a line
 STEP_WORD = r"(?:global[_ ]step|train[_ ]?step|opt[_ ]?step|step|iteration|iter|it|batch)s?"
 STEP = re.compile(rf"(?<![A-Za-z_/]){STEP_WORD}['\"]?{GAP}[:=#]?{GAP}\[?{GAP}(\d{{1,15}})(?![\d.]*[A-Za-z%])", re.I)
-# Before "steps = 1000": a setting, and no step that is done.
-COUNT_OF = re.compile(r"\b(?:accumulation|optimi[sz]ation|warm-?up|max(?:imum)?|number of)\s{1,3}\Z", re.I)
-COUNT_CHARS = 24
+# "Total Iterations 20000", "Total optimization steps = 500", "max steps: 500"; in the plural "warmup steps: 100".
+OF_TOTAL = re.compile(
+    r"(?<![A-Za-z])(?:(?:total|max(?:imum)?|num(?:ber)?(?:[ _]of)?)"
+    r"(?:[ _-](?:train(?:ing)?|optimization|warm[-_ ]?up))?"
+    r"|(?P<some>every|accumulation|optimi[sz]ation|warm[-_ ]?up|remaining|planned|target))[ _-]\Z",
+    re.I,
+)
+PLURAL = re.compile(r"[A-Za-z_ ]+s(?![A-Za-z])")
+TOTAL_CHARS = 40  # the longest of these and what stands between
 STEP_FIRST = re.compile(rf"{GAP}\[?{GAP}(\d{{1,15}})(?:{GAP}/{GAP}\d{{1,15}})?{GAP}\]\s")
 EPOCH = re.compile(r"(?<![A-Za-z_])epoch['\"]?\s{0,9}[:=]?\s{0,9}\[?\s{0,9}(\d{1,9})(?![\d.]*[A-Za-z%])", re.I)
 PER_STEP = re.compile(rf"({NUMBER}){GAP}({UNIT}){GAP}/{GAP}(?:iteration|iter|it|step|batch)\b", re.I)
@@ -231,8 +237,8 @@ BATCH = re.compile(
 
 def generic_line(text: str) -> StepLine | None:
     """Any line with a number of a step and its time, its rate or its speed; lines of other work are left out."""
-    found = STEP.search(text) or STEP_FIRST.match(text)
-    if found is None or OTHER_WORK.search(text) or _of_setting(found):
+    found = next((each for each in STEP.finditer(text) if not _of_total(text, each)), None) or STEP_FIRST.match(text)
+    if found is None or OTHER_WORK.search(text):
         return None
     epoch = EPOCH.search(text)
     line = StepLine(
@@ -247,9 +253,10 @@ def generic_line(text: str) -> StepLine | None:
     return timed if timed.wall_ms == line.wall_ms else replace(timed, derived=False)
 
 
-def _of_setting(step: re.Match[str]) -> bool:
-    """Whether the words before the number of steps make it a setting: ``Gradient Accumulation steps = 1``."""
-    return COUNT_OF.search(step.string[max(step.start() - COUNT_CHARS, 0) : step.start()]) is not None
+def _of_total(text: str, found: re.Match[str]) -> bool:
+    """Whether it is how many steps there are, or after how many something is done."""
+    before = OF_TOTAL.search(text, max(found.start() - TOTAL_CHARS, 0), found.start())
+    return before is not None and (before["some"] is None or PLURAL.match(found[0]) is not None)
 
 
 def _rated(line: StepLine, text: str) -> StepLine:
