@@ -23,6 +23,7 @@ from tools.judgement.verdict import NEEDED, device_work_missing, outside_steps_r
 from tools.knowledge.untrained import without_training
 from tools.metrics.step_time import slowest_on_average
 from tools.run.model import Source, SourceStatus
+from tools.run.program_frames import short_frame
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.training_seen import inference_name, trains
@@ -503,6 +504,9 @@ def _longer(steps: str) -> str:
 def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> Sentence:
     """Without a cause: how much of the step the first lead localises, where its size is known, or since when."""
     for lead in ranking.leads[:1]:
+        if lead.place.frame and not lead.impact_ms:
+            text = f"{takes}; rank {lead.place.ranks[0]} is elsewhere than the other sampled ranks, in {{n0}} (lead 1)."
+            return Sentence(text, (step,), (short_frame(lead.place.frame),))
         if not lead.impact_ms:  # at a cost that is not known
             break
         if lead.place.part == "step" and lead.claim.facts[0].unit == "steps":  # a distance, and what a step is longer
@@ -517,7 +521,7 @@ def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> S
             return Sentence(text, (step, *lead.claim.facts[:2]))
         sizes = {"%": lead.impact_pct, "ms": 0.0 if lead.place.part in WHOLE else lead.impact_ms}
         for size in lead.claim.facts:
-            if size.value and size.value == sizes.get(size.unit):
+            if size.metric != "frame_share_pct" and size.value and size.value == sizes.get(size.unit):
                 text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not known."
                 return Sentence(text, (step, size))
     if (variation := _even_steps(profile)) is not None:

@@ -17,6 +17,7 @@ from tools.judgement.sampled_changes import with_samples
 from tools.judgement.series_doubt import doubted
 from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
+from tools.judgement.thread_leads import elsewhere_lead
 from tools.judgement.unpriced_leads import before_whole, unpriced_leads
 from tools.judgement.verdict import (
     Verdict,
@@ -88,7 +89,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if not profile.measured:
         judged = judge_records(profile, ())
         open_leads = leads_without_steps([finding for check in checks for finding in check.findings], judged)
-        open_leads = tuple(placed_lead(profile, each) for each in (*throughput_lead(profile), *open_leads))
+        open_leads = tuple(
+            placed_lead(profile, each) for each in (*elsewhere_lead(profile), *throughput_lead(profile), *open_leads)
+        )
         return Ranking((), (), judged.verdict, judged.why, judged.needs, leads=open_leads)
     step_ms = profile.mean_step_ms
     weighed = [
@@ -128,6 +131,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     hung = judged is not of_steps
     if hung:
         open_leads = (*leads_of_hang(checks, judged), *open_leads)
+    if not profile.traced:
+        open_leads = (*elsewhere_lead(profile), *open_leads)
     localised = judged.open_place or not profile.traced
     open_leads = tuple(with_samples(profile, placed_lead(profile, each)) for each in open_leads)
     deciding = next(

@@ -26,9 +26,19 @@ def placed_finding(profile: Profile, finding: Finding) -> Finding:
 def placed_lead(profile: Profile, lead: Lead) -> Lead:
     """The same of a lead on a part of one rank that is not computation; of a rank that blocks, one stack is stated
     as well."""
-    if len(lead.place.ranks) != 1 or lead.place.part == "compute" or MARK in lead.claim.template:
+    if len(lead.place.ranks) != 1 or lead.place.part == "compute" or MARK in lead.claim.template or lead.place.frame:
+        return lead
+    if lead.place.part == "step" and not _agreed(profile):
         return lead
     return replace(lead, claim=_with_place(profile, lead.place.ranks[0], lead.claim, one_moment=not lead.impact_ms))
+
+
+def _agreed(profile: Profile) -> bool:
+    """Whether the training threads of all sampled ranks are mostly in one function: that is where the step is."""
+    if profile.run.host_stacks is None:
+        return True
+    first = sampled_frames(profile).groupby("rank")["name"].first()
+    return int(first.nunique()) == 1
 
 
 def _with_place(profile: Profile, rank: int, claim: Sentence, one_moment: bool = False) -> Sentence:

@@ -10,6 +10,7 @@ from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.py_spy.test_stacks import DATA, STEP, dump, speedscope
 from tools.findings import Finding, Sentence
 from tools.judgement.lead import EVERY_STEP, Lead, Place
+from tools.judgement.ranking import ranking
 from tools.judgement.stack_places import placed_finding, placed_lead
 from tools.sources.load import load_run
 from tools.views.profile import Profile
@@ -71,3 +72,54 @@ def test_one_stack_is_stated_of_a_rank_that_blocks_and_of_no_other(tmp_path: Pat
     assert said.names[1] == "decode (images.py:12)"
     assert placed_lead(profile, lead("host", 20.0, 1)).claim == LATE
     assert placed_finding(profile, straggler(1)).claim == LATE
+
+
+WRITES = (*STEP[:1], "write_log (/mnt/shared/logger.py:12)")
+COLLECTIVE = (*STEP[:1], "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:99)")
+LOADS = (*STEP[:1], "decode (/home/u/images.py:12)")
+
+
+def ranks_of(path: Path, *stacks: tuple[tuple[str, ...], ...], log: bool = True) -> Profile:
+    """Each rank's samples evenly over its stacks, next to even steps."""
+    for rank, own in enumerate(stacks):
+        (path / f"py-spy-rank{rank}.json").write_text(speedscope(*((stack, 200 // len(own)) for stack in own)))
+    if log:
+        (path / "train.log").write_text(megatron(*((step, 500.0) for step in range(1, 41))))
+    return Profile(load_run([path]))
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize(("stack", "second"), [(WRITES, "checkpoint_stall"), (LOADS, "slow_data_processing")])
+def test_the_rank_whose_stacks_differ_is_the_first_lead(
+    tmp_path: Path, stack: tuple[str, ...], second: str, log: bool
+) -> None:
+    lead = ranking(ranks_of(tmp_path, (STEP,), (STEP,), (stack,), (STEP,), log=log)).leads[0]
+    assert (lead.place.ranks, lead.place.frame, lead.impact_ms) == ((2,), stack[-1], 0.0)
+    assert [each.cause for each in lead.candidates[:2]] == ["straggler", second]
+    assert lead.claim.template.startswith("Rank 2 is elsewhere")
+
+
+@pytest.mark.parametrize(
+    "stacks",
+    [
+        ((STEP,), (STEP,), (STEP,)),
+        ((STEP,), (WRITES,)),
+        ((STEP,), (WRITES,), (LOADS,)),
+        ((STEP, WRITES), (STEP, WRITES), (WRITES,)),
+        ((STEP,), (STEP,), (COLLECTIVE,)),
+    ],
+    ids=["all alike", "two ranks", "each elsewhere", "others are there too", "it waits for the others"],
+)
+def test_no_rank_is_elsewhere_where_it_does_not_stand_out_or_waits(
+    tmp_path: Path, stacks: tuple[tuple[tuple[str, ...], ...], ...]
+) -> None:
+    leads = ranking(ranks_of(tmp_path, *stacks)).leads
+    assert not [each for each in leads if each.place.frame]
+
+
+def test_the_step_lies_in_a_function_only_where_all_sampled_ranks_are_in_it(tmp_path: Path) -> None:
+    (tmp_path / "alike").mkdir()
+    (tmp_path / "apart").mkdir()
+    alike, apart = ranks_of(tmp_path / "alike", (STEP,), (STEP,)), ranks_of(tmp_path / "apart", (STEP,), (WRITES,))
+    assert "By the sampled stacks" in placed_lead(alike, lead("step", 500.0, 0)).claim.template
+    assert placed_lead(apart, lead("step", 500.0, 0)).claim == LATE

@@ -51,7 +51,7 @@ def sampled_stacks(profile: Profile) -> Check | None:
     if not record.ranks:
         return cannot_answer("no sampled thread is one of a training", NO_TRAINING_THREAD)
     said = [each for rank in record.ranks[:SHOWN_RANKS] for each in (_functions(profile, rank), *_waits(profile, rank))]
-    return symptom(*said, *_elsewhere(profile))
+    return symptom(*_elsewhere(profile), *said)
 
 
 @check(
@@ -113,16 +113,71 @@ def _waits(profile: Profile, rank: int) -> list[Sentence]:
     return said
 
 
-def _elsewhere(profile: Profile) -> list[Sentence]:
-    """The one rank that is in another function than all the others, where there are three or more."""
+FEWEST_RANKS = 3  # of two that differ, either may be the one that is elsewhere
+MAINLY = 50.0  # % of its samples: in less a thread is nowhere in particular
+HARDLY = 20.0  # % of the samples of any other rank in the function of the one that is elsewhere
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A rank whose training thread is in another function than that of every other sampled rank."""
+
+    rank: int
+    name: str
+    usual: str
+    others: tuple[int, ...]
+    waits: bool  # it is in a collective, so it waits for the others
+    claim: Sentence
+
+
+def elsewhere(profile: Profile) -> Elsewhere | None:
+    """The one rank that is elsewhere, where three or more were sampled; None where there is none or several are."""
+    if profile.run.host_stacks is None or len(host_stacks(profile).ranks) < FEWEST_RANKS:
+        return None
     table = sampled_frames(profile)
-    first = table[table["rank"] >= 0].groupby("rank")["name"].first()
-    usual, count = Counter(str(name) for name in first).most_common(1)[0] if len(first) else ("", 0)
-    other = [int(str(rank)) for rank, name in first.items() if name != usual]
-    if len(first) < 3 or len(other) != 1 or count < 2:
-        return []
-    text = f"Rank {other[0]} is elsewhere than the other sampled ranks: in {{n0}}, they are in {{n1}}."
-    return [say(text, names=(short_frame(str(first[other[0]])), short_frame(usual)))]
+    table = table[table["rank"] >= 0]
+    table = table.assign(pct=100.0 * table["samples"] / table.groupby("rank")["samples"].transform("sum"))
+    first = table.groupby("rank").first()
+    if len(first) < FEWEST_RANKS:
+        return None
+    usual, count = Counter(str(name) for name in first["name"]).most_common(1)[0]
+    ranks = [int(str(rank)) for rank in first.index[(first["name"] != usual).to_numpy(dtype=bool)]]
+    if len(ranks) != 1 or count < FEWEST_RANKS - 1 or float(first["pct"].min()) < MAINLY:
+        return None
+    (rank,) = ranks
+    name = str(first["name"].loc[rank])
+    shared = table[(table["name"] == name).to_numpy(dtype=bool) & (table["rank"] != rank).to_numpy(dtype=bool)]
+    if len(shared) and float(shared["pct"].max()) >= HARDLY:
+        return None
+    others = tuple(int(str(each)) for each in first.index if int(str(each)) != rank)
+    return Elsewhere(rank, name, usual, others, _in_collective(profile, rank), _claim(profile, rank, name, usual))
+
+
+def _claim(profile: Profile, rank: int, name: str, usual: str) -> Sentence:
+    """Where the rank is and where the others are."""
+    names = (name, short_frame(usual))
+    if measure(profile, "stack_samples", rank=rank).value <= 1:
+        return say(
+            f"Rank {rank} is elsewhere than the other sampled ranks: in {{n0}}, they are in {{n1}}.", names=names
+        )
+    share = measure(profile, "frame_share_pct", name=name, rank=rank)
+    text = (
+        f"Rank {rank} is elsewhere than the other sampled ranks: in {{n0}} in {{0}} of its samples, they are in {{n1}}."
+    )
+    return say(text, share, names=names)
+
+
+def _in_collective(profile: Profile, rank: int) -> bool:
+    """Whether most samples of the rank's training thread are in a collective."""
+    record = host_stacks(profile)
+    own = record.training[record.training["rank"] == rank]
+    inside = [any(IN_COLLECTIVE.search(frame) for frame in record.stacks[at]) for at in own["stack"]]
+    return 100.0 * float(own.loc[inside, "samples"].sum()) >= MAINLY * float(own["samples"].sum())
+
+
+def _elsewhere(profile: Profile) -> list[Sentence]:
+    found_at = elsewhere(profile)
+    return [] if found_at is None else [found_at.claim]
 
 
 def _findings(profile: Profile, said: list[Sentence]) -> list[Finding]:

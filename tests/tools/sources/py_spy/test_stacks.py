@@ -107,7 +107,7 @@ def test_the_one_rank_that_is_elsewhere_is_named(tmp_path: Path) -> None:
     check = answer(Profile(load_run([tmp_path])))
     (said,) = (each for each in check.support if "elsewhere" in each.template)
     assert said.template.startswith("Rank 2 is")
-    assert said.names == ("load (data.py:7)", "step (train.py:5)")
+    assert said.names == ("load (/home/u/data.py:7)", "step (train.py:5)")
 
 
 def test_workers_of_the_loader_are_no_training_threads(tmp_path: Path) -> None:
