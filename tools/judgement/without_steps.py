@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tools.run.first_printed import idle_tables
 from tools.run.recorded.job_log import JobLog
 from tools.views.counters import counter_view, waits_only, without_kernels
 from tools.views.profile import Profile
@@ -37,7 +38,8 @@ def why_without_steps(profile: Profile) -> tuple[str, str]:
     if run.host_stacks is not None:
         why = "no trace was read, and stacks of the host do not show what a step loses"
         return why, LOADER_STACKS % capture_of(profile)
-    if run.counters is not None and run.ascend is None:
+    idle = run.counters is not None and len(idle_tables(run)) == len(run.counters.sources)
+    if run.counters is not None and run.ascend is None and not idle:
         why = "samples of counters show the state of devices and machines, not what a step consists of"
         return why, _of_samples(profile)
     if run.snapshots:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from tools.run.first_printed import PLAIN_TABLE, without_idle_tables
 from tools.run.model import Rank, Run
 from tools.run.recorded.counters import CounterRecords
 from tools.run.recorded.step_times import printed_by
@@ -74,17 +75,19 @@ def training_spans(run: Run) -> Mapping[int, Span]:
 
 
 def samples_in_training(run: Run) -> CounterRecords | None:
-    """The samples without those before the first and after the last training step, as far as that is known."""
-    if run.counters is None or not (spans := training_spans(run)):
-        return run.counters
-    samples = run.counters.samples
+    """The samples without those before the first and after the last training step, as far as that is known, and
+    without tables of idle devices that a job prints next to those of its work."""
+    counters = without_idle_tables(run)
+    if counters is None or not (spans := training_spans(run)):
+        return counters
+    samples = counters.samples
     kept = np.ones(len(samples), dtype=bool)
     for file, (begin_ns, end_ns) in spans.items():
         own = (samples["file"] == file).to_numpy()
         inside = own & samples["time_unix_ns"].between(begin_ns, end_ns).to_numpy()
         if samples.loc[inside, "tick"].nunique() >= LEAST_READINGS:
             kept &= ~own | inside
-    return run.counters if kept.all() else replace(run.counters, samples=samples[kept].reset_index(drop=True))
+    return counters if kept.all() else replace(counters, samples=samples[kept].reset_index(drop=True))
 
 
 def sampled_apart(run: Run) -> Mapping[int, int]:
@@ -116,7 +119,10 @@ def samples_left_out(run: Run) -> Iterator[str]:
         every, inside = (table["tick"].nunique() for table in tables)
         if inside < every:
             name = source.path.rpartition("/")[2]
-            yield f"{name}: {every - inside} of {every} readings are from before or after the training and left out"
+            why = "from before or after the training"
+            if source.tool == PLAIN_TABLE and not training_spans(run):
+                why = "tables of devices without any process"
+            yield f"{name}: {every - inside} of {every} readings are {why} and left out"
 
 
 def slow_step_in_trace(run: Run) -> Iterator[str]:

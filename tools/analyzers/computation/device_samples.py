@@ -12,7 +12,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence, followed
 from tools.metrics.registry import measure
-from tools.run.first_printed import sampled_before_steps
+from tools.run.first_printed import idle_tables, sampled_before_steps
 from tools.run.source_clocks import sampled_apart
 from tools.views.counters import (
     POWER,
@@ -62,6 +62,7 @@ NO_KERNEL = (
     " in it."
 )
 BEFORE_STEPS = "before the first printed step"
+NO_PROCESS = "the tables in the output show moments at which no process is on the devices"
 NOT_YET = f"all readings stand {BEFORE_STEPS}, and no kernel ran then: they are not of the training"
 ONE_READING = "One reading says little: it shows one moment."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
@@ -417,6 +418,8 @@ def device_use(profile: Profile) -> Check | None:
     means = {name: _busy(profile, name) for name in devices}
     if _not_yet(profile):
         return cannot_answer(NOT_YET, _needed(profile, BUSY_NEEDED))
+    if (idle := _idle_tables(profile)) is not None:
+        return cannot_answer(NO_PROCESS, _needed(profile, BUSY_NEEDED), idle)
     least, most = min(means, key=lambda name: means[name].value), max(means, key=lambda name: means[name].value)
     once = _once(devices)
     when = "of the time around the one reading" if once else "of the time"
@@ -526,6 +529,8 @@ def _runs_dry(profile: Profile, name: str, device: DeviceReadings) -> list[Sente
 def device_memory(profile: Profile) -> Check | None:
     """The most memory in use on any device, and devices that several processes hold memory of."""
     devices = _devices(profile)
+    if _idle_tables(profile) is not None and not _not_yet(profile):
+        return cannot_answer(NO_PROCESS, _needed(profile, BUSY_NEEDED))
     full: list[tuple[float, Sentence]] = []
     for name, device in devices.items():
         of = next((each for each in WHOLE if device.has(f"device_memory_{each}_bytes")), None)
@@ -553,6 +558,19 @@ def _when_held(profile: Profile, device: DeviceReadings) -> str:
         return BEFORE_STEPS
     once = device.table["device_memory_used_bytes"].notna().sum() == 1
     return "at the moment of the one reading" if once else "at most"
+
+
+def _idle_tables(profile: Profile) -> Sentence | None:
+    """Where the tables stand that a job printed while nothing ran on its devices, if there are no other samples."""
+    tables = idle_tables(profile.run)
+    files = {int(each.table["file"].iloc[0]) for each in _devices(profile).values()}
+    if not files or files - set(tables):
+        return None
+    lines = [line for file in sorted(files) for line in tables[file]]
+    shown = ", ".join(str(line) for line in lines[:SHOWN]) + (" and further ones" if len(lines) > SHOWN else "")
+    text = f"The output holds nvidia-smi's table (line{'s' if len(lines) > 1 else ''} {shown})"
+    each = "each" if len(lines) > 1 else "it"
+    return say(f"{text}, and {each} shows a moment at which no process is on the devices: nothing of the training.")
 
 
 def _not_yet(profile: Profile) -> bool:
