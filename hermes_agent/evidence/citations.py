@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CONTINUOUS = ("ns", "us", "ms", "s", "KiB", "MiB", "GiB")
 MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+LONG_S = 1e4  # and in hours
 LONG_MS = 1e4  # from here on in seconds: more digits of ms than three mean nothing
 CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
 CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x|/\w+| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
@@ -24,7 +25,7 @@ BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(
 def written(value: float, unit: str) -> str:
     """A figure with its unit, rounded to three significant digits and at most two decimals; counts are whole.
 
-    Times from ``LONG_MS`` on are in seconds.
+    Times from ``LONG_MS`` on are in seconds, from ``LONG_S`` on in hours.
     """
     match unit:
         case "B" | "B/s" | "FLOP" | "FLOP/s":
@@ -33,16 +34,16 @@ def written(value: float, unit: str) -> str:
                     return f"{_rounded(value / size)} {prefix}{unit}"
             return f"{_rounded(value)} {unit}"
         case "ms" if abs(value) >= LONG_MS:
-            return f"{_rounded(value / 1e3)} s"
-        case "%":
-            return f"{_rounded(value)} %"
+            return written(value / 1e3, "s")
+        case "s" if abs(value) >= LONG_S:
+            return f"{_rounded(value / 3600)} h"
         case "x":
             return f"{value:.2f}x"
         case "" | "count":
             return _count(value)
         case _ if unit.startswith("/"):
             return f"{_count(value) if value == round(value) else _rounded(value)}{unit}"
-        case _ if unit in CONTINUOUS or "/" in unit:
+        case _ if unit in CONTINUOUS or "/" in unit or unit == "%":
             return f"{_rounded(value)} {unit}"
         case _:
             return f"{_count(value)} {_singular(unit) if _count(value) == '1' else unit}"

@@ -33,6 +33,7 @@ from hermes_agent.questions.answers import (
     single_collective,
     steps,
     throughput,
+    whole_run,
 )
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
@@ -428,7 +429,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "counts": counts.how_many,
         "streams": counts.streams,
         "throughput": throughput.rate,
-        "whole_run": throughput.whole_run,
+        "whole_run": whole_run.whole_run,
         "checkpoints": checkpoints.saved_states,
         "save_interval": checkpoints.interval_range,
         "save_cost": checkpoints.save_cost,

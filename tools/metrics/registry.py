@@ -71,6 +71,7 @@ from tools.metrics.recorded import (
     series,
     side_work,
     throughput,
+    whole_run,
 )
 from tools.quotes import quoted
 from tools.run.kinds import FILLS
@@ -150,6 +151,7 @@ MODULES = (
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment, epoch_times),
     *(profile_rows, repeated_lines, restarts, sampled_levels, samples, saves, series, side_work, throughput),
+    whole_run,
     *(ascend, collective_calls, collector, drift),
     *(
         job_log,

@@ -1,4 +1,4 @@
-"""Answers about the pace of the whole training: steps and samples per second, the length of an epoch or of the run."""
+"""Answers about the pace of the training: steps and samples per second."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ STATED = {
     "stated_samples_per_s": "As the job's output states it for the whole training: {0}.",
 }
 PER_HOUR = re.compile(r"\b(per|an?|each|every|pro|in) (1 )?(hour|h)\b|\bhourly\b")
-EPOCHS = "step_time.epochs"
-EPOCH = re.compile(r"\bepochs?\b|\b(left|remain\w*|until|till|will|eta)\b")
-MONEY = re.compile(r"\b(costs?|money|dollars?|euros?|price|expensive|budget|bill)\b")
 
 
 def rate(discussion: Discussion, question: Question) -> str:
@@ -28,33 +25,19 @@ def rate(discussion: Discussion, question: Question) -> str:
     if samples and samples[1] not in OTHER_THINGS:
         for metric, text in STATED.items():
             if (known := discussion.measured(metric)) is not None:
-                return blocks([discussion.say(text, known), _steps_per_s(discussion, None, hourly)])
+                return blocks([discussion.say(text, known), steps_per_s(discussion, None, hourly)])
     known = discussion.measured("logged_samples_per_s") if samples and samples[1] in ("token", "tokens") else None
     if known is not None:
-        return blocks([discussion.say(wording("tokens_of_samples"), known), _steps_per_s(discussion, None, hourly)])
+        return blocks([discussion.say(wording("tokens_of_samples"), known), steps_per_s(discussion, None, hourly)])
     if samples and samples[1] in OTHER_THINGS and (known := discussion.measured("logged_tokens_per_s")) is not None:
-        return blocks([discussion.say(wording("tokens_of_lines"), known), _steps_per_s(discussion, None, hourly)])
+        return blocks([discussion.say(wording("tokens_of_lines"), known), steps_per_s(discussion, None, hourly)])
     if rated := stated_throughput(discussion):
         return rated
     asked = wording("no_samples").format(samples[1].rstrip("s") + "s") if samples else ""
-    return blocks([asked, *(_steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
+    return blocks([asked, *(steps_per_s(discussion, rank, hourly) for rank in question.ranks or (None,))])
 
 
-def whole_run(discussion: Discussion, question: Question) -> str:
-    """What is missing for the length of an epoch or of the training, and the figures there are."""
-    stated = None if EPOCH.search(question.words) else discussion.measured("stated_runtime_s")
-    if stated is not None and not MONEY.search(question.words):
-        said = discussion.say("By the job's output the whole training took {0}, its start and saves included.", stated)
-        return blocks([said, _steps_per_s(discussion, None)])
-    if MONEY.search(question.words):
-        return blocks([wording("no_price"), _steps_per_s(discussion, None)])
-    epochs = next((each.text for each in discussion.diagnosis.checks if each.analyzer == EPOCHS), [])
-    printed = discussion.measured("printed_steps_s")
-    together = "" if printed is None else discussion.say(wording("printed_steps"), printed)
-    return blocks([paragraph(epochs) or wording("no_epoch"), together, _steps_per_s(discussion, None)])
-
-
-def _steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False) -> str:
+def steps_per_s(discussion: Discussion, rank: int | None, hourly: bool = False) -> str:
     """Steps per second, or per hour, and the mean step behind it."""
     rate = "steps_per_h" if hourly else "steps_per_s"
     profile = discussion.profile()

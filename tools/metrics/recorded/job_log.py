@@ -503,8 +503,15 @@ def logged_tokens_per_s(profile: Profile) -> Measurement:
 
 @metric("s", "length of the training as the job states it", "How long does the training take as a whole?")
 def stated_runtime_s(profile: Profile) -> Measurement:
-    """``train_runtime`` of HF Trainer."""
-    return _of_statement(job_log(profile), "train_runtime")
+    """``train_runtime`` of HF Trainer, else a line behind the last step that states the time of the training."""
+    log = job_log(profile)
+    taken = log.whole_run.get("took_s")
+    if "train_runtime" in log.settings or taken is None:
+        return _of_statement(log, "train_runtime")
+    if (log.steps[log.steps["file"] == taken.file]["line"] > taken.line).any():
+        raise UsageError("the job's output goes on behind the line that states the time of the training")
+    rows = pd.DataFrame([{"seconds": float(taken.value), "line": taken.line, "file": taken.file}])
+    return of_lines(log, float(taken.value), rows, "time of the training")
 
 
 @metric("workers", "loader workers by the job's arguments", "How many processes load data for a rank by its arguments?")

@@ -111,12 +111,24 @@ class StepNote(Cited):
     step: int | None = None
 
 
+# "took_s" and "left_s": what the training took as a whole, and what is left of it; "passed_s": by a step line, without
+# what the program leaves out; "steps": how many the training has.
+WholeRunKind = Literal["took_s", "left_s", "passed_s", "steps"]
+
+
+@dataclass(frozen=True)
+class OfWholeRun(Cited):
+    """What a line states of the whole training, in seconds or steps, and the step that the line names."""
+
+    step: int | None = None
+
+
 @dataclass(frozen=True)
 class EpochTime:
     """The time of a whole epoch as a line states it, of one rank where it names one.
 
     ``parts`` are named parts of it in ms. ``items`` are what a bar counts in it, steps or samples; ``expected``: the
-    time is that of the items so far, for all of them.
+    time is that of the items so far, for all of them. ``count``: how many epochs there are by the line.
     """
 
     wall_ms: float
@@ -127,6 +139,7 @@ class EpochTime:
     parts: tuple[tuple[str, float], ...] = ()
     items: int | None = None
     expected: bool = False
+    count: int | None = None
 
 
 @dataclass(frozen=True)
@@ -448,6 +461,7 @@ class JobLog:
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
     evaluation_times: tuple[Cited, ...] = ()  # seconds of whole evaluations, by lines that name them
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
+    whole_run: dict[WholeRunKind, OfWholeRun] = field(default_factory=dict)  # that lines state of the whole training
     ranks: tuple[int, ...] = ()  # those that launchers name before lines
     settings: dict[str, Cited] = field(default_factory=dict)  # arguments of the job by name, such as micro_batch_size
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each

@@ -42,6 +42,7 @@ from tools.sources.job_log.tables import (
     flat_timers,
     verl_timers,
 )
+from tools.sources.job_log.whole_run import WholeRun
 
 MEAN_WINDOW = "mean_window"
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
@@ -90,6 +91,7 @@ class Collector:
         self.streams: dict[Stream, StreamRows] = {}
         self.nccl = NcclReader(file)
         self.messages = Messages(file)
+        self.whole_run = WholeRun(file)
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
         self.operations = CommOperations()
@@ -179,16 +181,21 @@ class Collector:
             self.messages.behind(line.number, text, line.job_rank)
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
+            self.whole_run.stepped(line.number, text, None if found.epoch is not None else found.step)
             self.messages.note(line.number, text)
         elif (epoch := epoch_time(text, line.number, self.file)) is not None:
             self._epoch(epoch)
         else:
             if text.startswith(TRAINER_RECORD):
                 self._stream(line).bars.trained = True
+            self.whole_run.take(line.number, text)
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
     def _epoch(self, epoch: EpochTime) -> None:
-        """Append the time of an epoch; of one whose bar still counts the last update stays."""
+        """Append the time of an epoch; of one whose bar still counts the last update stays. None of another training,
+        with another number of epochs."""
+        if self.epoch_times and self.epoch_times[0].count not in (None, epoch.count):
+            return
         if self.epoch_times and self.epoch_times[-1].expected and self.epoch_times[-1].items == epoch.items:
             self.epoch_times[-1] = epoch
         elif len(self.epoch_times) < MOST_EPOCHS:

@@ -95,6 +95,13 @@ WORDS = (
         b"window_size=",
         b" = dict(",
         b"train_runtime",
+        b"raining time",
+        b"one training in",
+        b"MAX_ITER",
+        b"raining completed",
+        b"raining finished",
+        b"raining took",
+        b"remaining:",
     ),
     *(
         b"Epoch: [",

@@ -20,7 +20,7 @@ from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.overflows import Overflows
-from tools.sources.job_log.peak_memory import PeakMemories
+from tools.sources.job_log.peak_memory import COMMENTS, PeakMemories
 from tools.sources.job_log.printed_config import PrintedConfig
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work

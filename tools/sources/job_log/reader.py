@@ -22,9 +22,11 @@ from tools.run.recorded.job_log import (
     EpochTime,
     JobLog,
     LinesApart,
+    OfWholeRun,
     StepTime,
     Throughput,
     WatchdogStatus,
+    WholeRunKind,
 )
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
@@ -146,6 +148,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
         evaluation_times=tuple(collector.messages.evaluated),
+        whole_run=collector.whole_run.found(),
         memory=collector.messages.memory,
         memory_summary=collector.messages.summary.found,
         peak_memory=tuple(collector.messages.peaks.found.values()),
@@ -215,6 +218,7 @@ def _holds(log: JobLog) -> bool:
         or log.memory_summary
         or log.peak_memory
         or log.bars
+        or "left_s" in log.whole_run
     )
 
 
@@ -371,6 +375,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         saves=tuple(each for log in logs for each in log.saves),
         evaluations=tuple(each for log in logs for each in log.evaluations),
         evaluation_times=max((log.evaluation_times for log in logs), key=len),  # ranks evaluate together
+        whole_run=_of_whole_run(used),
         memory=next((log.memory for log in logs if log.memory), {}),
         memory_summary=max((log.memory_summary for log in logs), key=failures),
         peak_memory=largest([log.peak_memory for log in logs]),
@@ -389,6 +394,11 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         used=tuple(dict.fromkeys(holders.values())) if left_out else (),
     )
     return whole, tuple(dict.fromkeys(notes))
+
+
+def _of_whole_run(used: Sequence[JobLog]) -> dict[WholeRunKind, OfWholeRun]:
+    """What the files with the steps state of the whole training; of files that differ in it the first."""
+    return {kind: stated for log in reversed(used) for kind, stated in log.whole_run.items()}
 
 
 def _epoch_times(files: Sequence[tuple[EpochTime, ...]]) -> tuple[EpochTime, ...]:

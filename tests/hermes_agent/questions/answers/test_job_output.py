@@ -332,7 +332,7 @@ def test_how_long_an_epoch_takes_is_what_the_lines_of_epochs_state(tmp_path: Pat
     assert "50.0 s" in found
     assert "is not known" not in found
     text = reply(job(tmp_path, STEADY), "how long does an epoch take?").text
-    assert text.startswith("How long an epoch or the training takes is not known")
+    assert text.startswith("How long an epoch takes is not known")
 
 
 def test_the_printed_steps_are_added_up(tmp_path: Path) -> None:

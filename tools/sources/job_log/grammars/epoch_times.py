@@ -7,7 +7,7 @@ import re
 from tools.run.recorded.job_log import EpochTime
 from tools.sources.job_log.grammars.generic_lines import OTHER_WORK
 from tools.sources.job_log.grammars.keras_lines import WITHOUT_RATE, epoch_of_bar
-from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms
+from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
 
 # "epoch_Time" of minimind is an estimate of what is left, and is not written so.
 NAMED = re.compile(
@@ -18,6 +18,11 @@ NAMED = re.compile(
 TAKEN = re.compile(rf"\b[Ee]poch (\d{{1,9}})(?: ?/ ?\d{{1,9}})?\s{{1,9}}Time Taken: ({NUMBER}) ({UNIT})\b")
 # PaddleVideo: the sum over all batches of the epoch.
 SUMMED = re.compile(rf"\bEND epoch:(\d{{1,9}})\s{{1,9}}train\b.{{0,999}}?\bbatch_cost_sum: ({NUMBER}) (sec)\b")
+# DETR's MetricLogger (torchvision, DINO, MAE): "Epoch: [0/100] Total time: 0:13:11 (0.5 s / it)".
+TOTAL = re.compile(
+    r"\bEpoch: \[(\d{1,9})(?:/(\d{1,9}))?\] Total time: ((?:\d{1,4} days?, )?\d{1,4}:\d\d:\d\d)"
+    rf" \({NUMBER} s / it\)"
+)
 NOT_OF_TRAINING = re.compile(
     r"\b(?:avg|average|mean|total|eta|estimated|remaining|valid\w*|val|eval\w*|test\w*)\b", re.I
 )
@@ -49,6 +54,9 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     if summed := SUMMED.search(text):
         wall_ms = in_ms(summed[2], summed[3])
         return None if wall_ms is None else EpochTime(wall_ms, line, file, epoch=int(summed[1]))
+    if total := TOTAL.search(text):
+        whole_s, count = clock_s(total[3]), int(total[2]) if total[2] else None
+        return EpochTime(1e3 * whole_s, line, file, epoch=int(total[1]), count=count) if whole_s else None
     named = TAKEN.search(text) or NAMED.search(text)
     if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1) or WITHIN.search(text, 0, named.start()):
         return None
