@@ -13,7 +13,10 @@ from tests.hermes_agent.questions.discussed import discuss, unsupported
 from tests.tools.analyzers.test_job_output import profile_of
 
 WHOLE, LEFT = "How long will the training take in total?", "How long until it is done?"
-D2 = "[11/19 08:55:{:02d}] d2.utils.events INFO:  eta: 2:00:{:02d}  iter: {}  total_loss: 1.0  time: 0.5000  data_time: 0.0100\n"
+D2 = (
+    "[11/19 08:55:{:02d}] d2.utils.events INFO:  eta: 2:00:{:02d}  iter: {}  total_loss: 1.0  time: 0.5000  "
+    "data_time: 0.0100\n"
+)
 
 
 def of_text(folder: Path, text: str) -> Discussion:
@@ -39,7 +42,8 @@ def test_what_is_left_is_by_the_last_line_and_the_steps_of_the_training_are_coun
     text = reply(discussion, LEFT).text
     assert "By line 41 (step 799), the last one with an estimate" in text
     assert "times the mean step they take 1000 s" in text
-    assert "600 s" in text and "are left after step 799" in text
+    assert "600 s" in text
+    assert "are left after step 799" in text
 
 
 def test_evaluations_are_in_step_times_that_are_differences_and_on_top_of_others(tmp_path: Path) -> None:
