@@ -168,6 +168,8 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
     said = [say(f"NCCL reports {listed}.", *counts, names=tuple(kinds))] if kinds else []
     if (channels := measured(profile, "nccl_channels")) is not None:
         said.append(say("Its largest communicator has {0}.", channels))
+    if (paths := measured(profile, "nccl_path_bandwidth")) is not None:
+        said.append(say("By its topology a path to another device or to an adapter has {0} at most.", paths))
     return said + ([_tested(profile, log)] if len(log.comm_tests) else [])
 
 

@@ -305,6 +305,17 @@ def nccl_channels(profile: Profile) -> Measurement:
     return of_lines(log, float(largest.channels or 0), rows, "coll channels")
 
 
+@metric("GB/s", "highest bandwidth of a path by NCCL's topology", "Which bandwidth can a path of this machine have?")
+def nccl_path_bandwidth(profile: Profile) -> Measurement:
+    """The ``maxBw`` that NCCL prints of a machine: of a path to a network adapter, or between devices where there is
+    none; of several machines the lowest."""
+    log = job_log(profile)
+    if not log.nccl.path_bandwidths:
+        raise UsageError("NCCL's output does not state the bandwidth of paths")
+    rows = pd.DataFrame([{"gb_per_s": float(each.value), "line": each.line} for each in log.nccl.path_bandwidths])
+    return of_lines(log, float(rows["gb_per_s"].min()), rows, "topologies")
+
+
 @metric("GB/s", "mean bus bandwidth by nccl-tests", "Which bandwidth does the library's own test reach?")
 def library_bandwidth(profile: Profile, statistic: str = "mean") -> Measurement:
     """Bus bandwidth over the rows of nccl-tests: their mean, or the ``max``.

@@ -249,6 +249,7 @@ class NcclFacts:
     gpu_direct_on: tuple[Cited, ...] = ()
     fallbacks: tuple[Cited, ...] = ()  # adapters or plug-ins that NCCL tried and could not use; each reason once
     hosts: tuple[str, ...] = ()
+    path_bandwidths: tuple[Cited, ...] = ()  # GB/s, the most of a path that NCCL found in the machine; one of each host
     lines: int = 0  # those that were looked at
     communicators: tuple[Communicator, ...] = ()
     places: tuple[RankPlace, ...] = ()  # of the ranks of the largest ones, in the order of the lines

@@ -24,6 +24,7 @@ from tools.sources.job_log.tables import (
     LIGHTNING_HEAD,
     MOST_ROWS,
     TEST_AVERAGE,
+    TEST_BEGIN,
     TEST_HEAD,
     TEST_NAME,
     TESTED_WITHIN,
@@ -143,6 +144,7 @@ class Collector:
             self._test.take(number, text)
         else:
             self._kind = named[1] or named[2]
+            self._test.kind = self._test.kind if self._test.rows else self._kind
 
     def _in_table(self, line: Line, text: str) -> bool:
         """Whether the line is a row of the open table, which ends with the first line that is none."""
@@ -220,9 +222,8 @@ class Collector:
         self._timed(stream, timers)
 
     def _opens_table(self, line: Line, text: str) -> bool:
-        if "out-of-place" in text or (self._test is None and TEST_HEAD.search(text)):
-            self._test = CommTestTable(line.number, self._kind)
-            self.tests.append(self._test)
+        if "out-of-place" in text or TEST_HEAD.search(text) or TEST_BEGIN.match(text):
+            self._begin_test(line.number, text)
         elif "_perf" in text and (named := TEST_NAME.search(text)):
             self._kind = named[1] or named[2]
         elif "across ranks (" in text and (head := TIMER_HEAD.search(text)):
@@ -245,6 +246,13 @@ class Collector:
         else:
             return False
         return True
+
+    def _begin_test(self, number: int, text: str) -> None:
+        if named := TEST_NAME.search(text):
+            self._kind = named[1] or named[2]
+        self._test = CommTestTable(number, self._kind)
+        self._test.take(number, text)
+        self.tests.append(self._test)
 
     def _seconds(self, line: Line, *words: str) -> float | None:
         """When a line with one of the words was written, on the log's clock; None where it does not say so."""

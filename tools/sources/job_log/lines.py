@@ -19,9 +19,19 @@ MOST_NULLS = 0.01  # of the first bytes: more is no text
 # One of these words is in every line that holds a record; lower and upper case as programs write them.
 WORDS = (
     *(b"iter", b"Iter", b"step", b"Step", b"loss", b"it/s", b"s/it", b"(ms)", b"amples", b"across ranks"),
-    *(b"- Init ", b"Init timings", b"Using", b"NCCL version", b"coll channels", b" via ", b"by environment"),
+    *(
+        b"- Init ",
+        b"Init timings",
+        b"Using",
+        b"NCCL version",
+        b"=== System : max",
+        b"coll channels",
+        b" via ",
+        b"by environment",
+    ),
     *(
         b"GPU Direct",
+        b"=== System : max",
         b"NET plugin",
         b"NCCL WARN",
         b"No device found",

@@ -41,6 +41,8 @@ MOST_ENDS = 1 << 18  # whose other end is not known yet, about 100 bytes each; b
 NETWORK = re.compile(r"Using network (.{1,60})|Assigned NET plugin (\S{1,60}) to comm")
 INTERFACES = re.compile(r"NET/(IB|Socket|\w+) ?: Using (.{1,400})")
 GPU_DIRECT = re.compile(r"GPU Direct RDMA (Enabled|Disabled) for (.{1,80})")
+# The most bandwidth of a path to an adapter, or to another device where there is none, in GB/s (``src/graph/topo.cc``).
+SYSTEM = re.compile(r"=== System : max(?:Bw|Width) (\d{1,6}(?:\.\d{1,6})?)")
 SETTING = re.compile(r"(NCCL_\w{1,60}) set by environment to (.{0,200})")
 # Why NCCL went on with another network. A plug-in that is not there is no reason: its own network follows.
 FALLBACK = re.compile(
@@ -109,6 +111,7 @@ class NcclReader:
         self._pending: dict[Process, _Connections] = {}
         self._last: dict[Process, str] = {}
         self._hosts: dict[str, None] = {}
+        self._system: dict[str, Cited] = {}  # the bandwidth of the paths by host
         self._warnings: dict[str, RepeatedLine] = {}
         self._open = 0
 
@@ -184,6 +187,10 @@ class NcclReader:
 
     def _listens(self, number: int, process: Process, found: re.Match[str]) -> None:
         self._note(self._interfaces, f"NET/{found[1]} : {found[2].strip()}", number)
+
+    def _mapped(self, number: int, process: Process, found: re.Match[str]) -> None:
+        if len(self._system) < MOST_NAMES:
+            self._system.setdefault(process[0], Cited(found[1], number, self.file))
 
     def _note(self, known: dict[str, Cited], name: str, number: int) -> None:
         if len(known) < MOST_NAMES:
@@ -262,6 +269,7 @@ class NcclReader:
             places=tuple(self._places),
             warnings=tuple(self._warnings.values()),
             hosts=tuple(self._hosts),
+            path_bandwidths=tuple(self._system.values()),
             lines=self.lines,
             communicators=tuple(self._communicators()),
             unjoined=self._unjoined(),
@@ -329,4 +337,5 @@ READS: tuple[tuple[re.Pattern[str], Read], ...] = (
     (GPU_DIRECT, NcclReader._direct_for),
     (FALLBACK, NcclReader._fell_back),
     (INTERFACES, NcclReader._listens),
+    (SYSTEM, NcclReader._mapped),
 )

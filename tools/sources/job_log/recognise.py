@@ -25,7 +25,7 @@ from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
-from tools.sources.job_log.tables import LIGHTNING_HEAD, TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
+from tools.sources.job_log.tables import LIGHTNING_HEAD, TEST_BEGIN, TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
@@ -141,6 +141,8 @@ def _unmistakable(text: str) -> bool:
 def _of_table(line: int, text: str) -> bool:
     """Whether the line is the head or a row of a table that programs and profilers print."""
     if TIMER_HEAD.search(text) or LIGHTNING.match(text) or "out-of-place" in text or TEST_HEAD.search(text):
+        return True
+    if TEST_BEGIN.match(text):
         return True
     if "Mean duration" in text and LIGHTNING_HEAD.match(text):
         return True

@@ -15,12 +15,13 @@ from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.numbers import NUMBER, in_ms, number
 
 MOST_ROWS = 10_000
-TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(\w{2,12})\s+(-?\d+)")
-TEST_ROW_NO_OPERATION = re.compile(
-    r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\s+(-?\d+)?\s*(?=[\d.]+\s+[\d.]+\s+[\d.]+)"
-)
+# Size, count and type; behind them the operation and the root, each as far as the table has such a column.
+TEST_ROW = re.compile(r"\s*(\d{1,15})\s+(\d{1,15})\s+([a-z]\w{2,12})\b")
+TEST_COLUMNS = re.compile(r"#\s+size\s+count\s+type\b(.{0,60}?)\btime\b.{0,60}\bbusbw\b")
+WHOLE = re.compile(r"-?\d{1,9}\Z")
 TEST_HEAD = re.compile(r"#\s+size\s+count\s+type\s+redop\b.*\bbusbw\b")
-TEST_NAME = re.compile(r"# Collective test starting: (\w+)|\b(\w+_perf)\b")
+TEST_BEGIN = re.compile(r"# (?:Collective test starting: \w|nThreads? \d+ nGpus \d+ minBytes \d)")
+TEST_NAME = re.compile(r"# Collective test starting: (\w+?)(?:_mpi)?\b|\b(\w+_perf)\b")
 TEST_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*:\s*({NUMBER})")
 TEST_FIELDS = 4  # time in us, algbw and busbw in GB/s, the number of wrong elements
 TESTED_WITHIN = 200_000  # lines from the head of the table to its end, NCCL's own output between
@@ -50,17 +51,21 @@ class CommTestTable:
     _size: tuple[int, int] | None = None
     _fields: list[str] = field(default_factory=list)
     _in_place: bool = False
+    _columns: tuple[str, ...] | None = None  # "redop" and "root", those that stand before the times; None: not known
 
     def take(self, number_of_line: int, text: str) -> None:
         """Read what a line holds of the table."""
         if text.lstrip().startswith("#"):
+            if head := TEST_COLUMNS.search(text):
+                self._columns = tuple(head[1].split())
             return
-        if head := TEST_ROW.match(text) or TEST_ROW_NO_OPERATION.match(text):
+        parts = text.split()
+        if (head := TEST_ROW.match(text)) and (figures := self._figures(text[head.end() :].split())) is not None:
             self._size, self._fields, self._in_place = (int(head[1]), int(head[2])), [], False
-            text = text[head.end() :]
+            parts = figures
         if self._size is None or len(self.rows) >= MOST_ROWS:
             return
-        for part in text.split():
+        for part in parts:
             self._fields.append(part)
             if len(self._fields) == TEST_FIELDS:
                 self._half(self._size, number_of_line)
@@ -68,6 +73,19 @@ class CommTestTable:
                     self._size = None
                     return
                 self._fields, self._in_place = [], True
+
+    def _figures(self, parts: list[str]) -> list[str] | None:
+        """The figures behind the operation and the root; None where the line is no row."""
+        operation = bool(parts) and number(parts[0]) is None
+        parts = parts[1:] if operation else parts
+        if not parts or number(parts[0]) is None:
+            return None
+        if self._columns is not None:
+            rooted = "root" in self._columns
+        else:  # with the fields of one placement or of two behind it, else of a torn line
+            whole = len(parts) % TEST_FIELDS == 0
+            rooted = not whole and (operation or len(parts) % TEST_FIELDS == 1)
+        return parts[1:] if rooted and WHOLE.match(parts[0]) else parts
 
     def _half(self, size: tuple[int, int], line: int) -> None:
         """Four fields are one placement: out of place, then in place."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tools.sources.job_log.logs import megatron, read
 from tools.sources.job_log.nccl import NcclReader
+from tools.sources.job_log.recognise import holds_records
 
 NCCL = """\
 node1:100:110 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>
@@ -213,3 +214,53 @@ def test_ranks_that_report_only_their_last_works_are_kept(tmp_path: Path) -> Non
         (5, None, 4480, 4480, 4),
     ]
     assert [each.rank for each in log.timeouts] == [7]
+
+
+OLD_TESTS = """\
+# nThread 8 nGpus 1 minBytes 64 maxBytes 8388608 step: 2(factor) warmup iters: 2 iters: 5 validation: 0
+#                                                       out-of-place                       in-place
+#       size         count      type   redop     time   algbw   busbw  error     time   algbw   busbw  error
+#        (B)    (elements)                       (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+          64            16     float     sum    46.99    0.00    0.00    N/A
+     8388608       2097152     float     sum    11517   93.23  163.16    N/A    178.0   47.13   82.47    N/A
+# Avg bus bandwidth    : 49.1
+"""
+
+
+def test_rows_of_nccl_tests_without_a_root_keep_whole_times_and_the_whole_of_others(tmp_path: Path) -> None:
+    tests = read(tmp_path, OLD_TESTS).comm_tests
+    assert tests["time_us"].tolist() == [46.99, 11517.0, 178.0]
+    assert tests["in_place"].tolist() == [False, False, True]
+    assert tests["busbw_gb_per_s"].tolist() == [0.0, 163.16, 82.47]
+
+
+@pytest.mark.parametrize("columns", ["", "root", "redop root"])
+def test_the_columns_before_the_time_are_those_that_the_head_names(tmp_path: Path, columns: str) -> None:
+    head = f"#  out-of-place  in-place\n#  size  count  type  {columns}  time  algbw  busbw  error  time\n"
+    before = columns.replace("redop", "sum").replace("root", "0")
+    row = f"  1024  256  float  {before}  119  8.6  8.6  0  120  8.5  8.5  0\n"
+    assert read(tmp_path, head + row).comm_tests["time_us"].tolist() == [119.0, 120.0]
+
+
+def test_a_test_under_mpirun_whose_head_is_cut_is_read(tmp_path: Path) -> None:
+    mark = "[1,0]<stdout>:"
+    lines = ["# Collective test starting: all_reduce_perf_mpi", "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 2097152"]
+    lines.append(
+        "     2097152        524288     float     sum      -1     4370    0.48    0.48       0  4368.39  0.48  0.48  0"
+    )
+    text = "".join(f"{mark}{line}\n" for line in lines)
+    assert holds_records((text.encode(),))
+    tests = read(tmp_path, text).comm_tests
+    assert tests["time_us"].tolist() == [4370.0, 4368.39]
+    assert set(tests["kind"]) == {"all_reduce_perf"}
+
+
+def test_a_topology_that_nccl_prints_states_the_bandwidth_of_paths_and_its_host(tmp_path: Path) -> None:
+    text = "".join(
+        f"node-{at}:40{at}:50{at} [4] NCCL INFO === System : {word} {bw} totalBw 24.0 ===\n"
+        for at, word, bw in ((1, "maxBw", "7.0"), (2, "maxWidth", "12.0"))
+    )
+    assert holds_records((text.encode(),))
+    facts = read(tmp_path, text).nccl
+    assert [(each.value, each.line) for each in facts.path_bandwidths] == [("7.0", 1), ("12.0", 2)]
+    assert facts.hosts == ("node-1", "node-2")
