@@ -16,6 +16,9 @@ MEMORY_SHARE = "device_memory_used_pct"
 # NVIDIA's states run from P0 to P15, of which P8 and those after it are of a device without work; P0 to P2 are those
 # of 3D and CUDA programs, and of devices for data centres also without any.
 STATES_OF_REST = 5.0
+PROCESSES = "device_processes"
+HELD = "what holds it runs no kernel at that time."
+NO_PROCESS = "no process is listed there, so it may be the driver's own or of a process that the tool cannot see."
 WAITING = (
     "less than most computation draws. A kernel that waits, as in a collective for another rank, holds the utilization"
     " at its highest; so do very small kernels."
@@ -50,10 +53,11 @@ def memory_of_use(profile: Profile, devices: Mapping[str, DeviceReadings]) -> li
     }
     if not unused:
         return []
+    alone = all(devices[name].has(PROCESSES) for name in unused)
     shown = list(unused.items())[:SHOWN]
     listed = ", ".join(f"{{{at}}} of device {name}" for at, (name, _) in enumerate(shown))
     more = f" and that of {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
-    text = f"Memory is held meanwhile, {listed}{more}: what holds it runs no kernel at that time."
+    text = f"Memory is held meanwhile, {listed}{more}: " + (NO_PROCESS if alone else HELD)
     return [say(text, *(share for _, share in shown))]
 
 

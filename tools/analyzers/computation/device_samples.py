@@ -11,6 +11,7 @@ from tools.analyzers.support.answers import cannot_answer, clean, confidence, fo
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence, followed
+from tools.metrics.recorded.counters import IDLE_PCT
 from tools.metrics.registry import measure
 from tools.run.first_printed import idle_tables, sampled_before_steps
 from tools.run.source_clocks import sampled_apart
@@ -65,6 +66,7 @@ BEFORE_STEPS = "before the first printed step"
 NO_PROCESS = "the tables in the output show moments at which no process is on the devices"
 NOT_YET = f"all readings stand {BEFORE_STEPS}, and no kernel ran then: they are not of the training"
 ONE_READING = "One reading says little: it shows one moment."
+LOOKS_SO = "A wait for data, a save or an evaluation can look so; the samples do not show which."
 NO_EFFICIENCY = "By this figure some kernel ran in that time; how well kernels use the device is not in it."
 NO_EFFICIENCY_OF_OTHERS = "Of the others it shows that some kernel ran, and not how well kernels use the device."
 REASONS = {
@@ -505,20 +507,22 @@ def _busy(profile: Profile, name: str) -> Fact:
 def _runs_dry(profile: Profile, name: str, device: DeviceReadings) -> list[Sentence]:
     """A saw-tooth: busy and idle readings take turns."""
     limits = profile.thresholds
-    idle = measure(profile, "device_idle_readings_pct", device=name)
-    stretches = measure(profile, "device_idle_stretches", device=name)
+    idle = measured(profile, "device_idle_readings_pct", device=name)
+    stretches = measured(profile, "device_idle_stretches", device=name)
+    if idle is None or stretches is None:
+        return []
     readings = int(device.table["device_busy_pct"].notna().sum())
     mixed = limits["idle_readings_pct"] <= idle.value <= 100.0 - limits["idle_readings_pct"]
     if not mixed or readings < limits["fewest_use_readings"] or stretches.value < limits["fewest_idle_stretches"]:
         return []
-    text = f"Device {name} has nothing to do in {{0}} of the readings, {{1}} between busy ones: it waits for something"
+    text = (
+        f"On device {name} kernels run for less than {IDLE_PCT:.0f} % of the time in {{0}} of the readings since it is"
+    )
+    text = f"{text} in use, {{1}} between busier ones. {LOOKS_SO}"
     interval = measured(profile, "reading_interval_s", device=name)
     if interval is None:
-        return [say(f"{text} again and again, such as data, a save or an evaluation.", idle, stretches)]
-    text = (
-        f"{text} again and again, such as data, a save or an evaluation. Readings lie {{2}} apart, and what is shorter"
-    )
-    return [say(f"{text} does not show.", idle, stretches, interval)]
+        return [say(text, idle, stretches)]
+    return [say(f"{text} Readings lie {{2}} apart, and what is shorter does not show.", idle, stretches, interval)]
 
 
 @check(

@@ -174,20 +174,31 @@ def device_flag_pct(profile: Profile, flag: str, device: str, during: str = "") 
     return _of_rows(counters(profile), 100.0 * float((values > 0).mean()), rows, flag)
 
 
-@metric("%", "share of readings in which device {device} is idle", "How often has a device nothing to do?")
+@metric("%", "share of readings in which device {device} is hardly used", "How often is a device hardly used?")
 def device_idle_readings_pct(profile: Profile, device: str) -> Measurement:
-    """Readings in which kernels ran for less than a tenth of the time."""
-    values, rows = _values(readings(profile, device), "device_busy_pct", 0)
+    """Readings in which kernels ran for less than a tenth of the time, of those from the first busier reading to the
+    last: what lies before and after is a start or an end."""
+    values, rows = _in_use(readings(profile, device))
     return _of_rows(counters(profile), 100.0 * float((values < IDLE_PCT).mean()), rows, "device_busy_pct")
 
 
-@metric("times", "idle stretches of device {device}", "How often does a device run out of work?")
+@metric("times", "stretches in which device {device} is hardly used", "How often does a device run out of work?")
 def device_idle_stretches(profile: Profile, device: str) -> Measurement:
-    """Stretches of readings in which it is idle, between readings in which it is not."""
-    values, rows = _values(readings(profile, device), "device_busy_pct", 0)
+    """Stretches of readings in which kernels ran for less than a tenth of the time, between busier readings."""
+    values, rows = _in_use(readings(profile, device))
     idle = values < IDLE_PCT
     starts = np.flatnonzero(idle[1:] & ~idle[:-1])
     return _of_rows(counters(profile), float(len(starts)), rows, "device_busy_pct")
+
+
+def _in_use(device: DeviceReadings) -> tuple[NDArray[np.float64], pd.DataFrame]:
+    """The utilization from the first busier reading to the last, and its rows; UsageError where there is none."""
+    values, rows = _values(device, "device_busy_pct", 0)
+    busy = np.flatnonzero(values >= IDLE_PCT)
+    if not len(busy):
+        raise UsageError(f"device {device.name} is hardly used in any reading")
+    part = slice(int(busy[0]), int(busy[-1]) + 1)
+    return values[part], rows.iloc[part]
 
 
 @metric("s", "time between two readings of device {device}", "How often was a device sampled?")

@@ -39,6 +39,7 @@ COUNTERS: Mapping[str, Counter] = {
     "device_memory_usable_bytes": Counter("bytes", "device memory in use and free, without what the driver keeps"),
     "device_memory_reserved_bytes": Counter("bytes", "device memory that the driver keeps for itself"),
     "device_process_memory_bytes": Counter("bytes", "device memory of one process"),  # part: its id and name
+    "device_processes": Counter("processes", "processes on a device"),  # 0 where the tool says that it sees none
     "device_process_busy_pct": Counter("%", "time in which kernels of one process ran"),
     "device_memory_used_pct": Counter("%", "device memory in use"),
     "device_power_w": Counter("W", "power draw"),

@@ -40,6 +40,7 @@ class CounterFile:
 
     records: CounterRecords | None
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what was left out or taken for something, though all of it was read
 
 
 class Samples:
@@ -53,8 +54,8 @@ class Samples:
                 NpuTable(),
                 SmiDetails(),
                 SmiXml(),
-                SmiMonitor(),
                 RocmSmi(),
+                SmiMonitor(),
                 KernelCounters(),
                 ExporterText(),
             ),
@@ -134,7 +135,8 @@ def read_counters(path: Readable, called: str = "") -> CounterFile:
     notes += (
         [f"it holds more than {MOST_SAMPLES} values; the first are used"] if any(each.full for each in read) else []
     )
-    return CounterFile(joined_counters(*(counters_of(each, name) for each in read if len(each))), tuple(notes))
+    records = joined_counters(*(counters_of(each, name) for each in read if len(each)))
+    return CounterFile(records, tuple(notes), tuple(said for each in read if len(each) for said in each.notes))
 
 
 def _whole_or_first(expansion: Expansion) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from typing import Protocol
 from tools.run.recorded.counters import NONE, SampleClock
 
 MOST_SAMPLES = 1 << 21  # values of one file: eight devices with eight counters for nine hours, once a second
-LONGEST_PART = 80
+LONGEST_PART, MOST_NOTES = 80, 8
 LARGEST = 1e30
 NUMBER = re.compile(r"\s*([-+]?\d{1,20}(?:[.,]\d{1,9})?)\s*(°?[A-Za-z%/]{0,8})\s*\Z")
 BYTES = {"B": 1, "KIB": 1 << 10, "KB": 1 << 10, "MIB": 1 << 20, "MB": 1 << 20, "GIB": 1 << 30, "GB": 1 << 30}
@@ -99,6 +99,7 @@ class Readings:
     buses: dict[int, int] = field(default_factory=dict)  # PCI addresses as numbers
     numbered: bool = True  # the numbers of devices are those that the file states
     remark: str = ""  # what could not be used, one sentence
+    notes: list[str] = field(default_factory=list)  # what was left out, or taken for something
     counters: Names = field(default_factory=Names)
     parts: Names = field(default_factory=Names)
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -109,6 +110,11 @@ class Readings:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def note(self, text: str) -> None:
+        """Take a note, once."""
+        if text not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(text)
 
     @property
     def full(self) -> bool:

@@ -11,8 +11,15 @@ CONCISE = {"Temp", "SCLK", "MCLK", "Perf"}  # columns of every version
 ROW = re.compile(r" *(\d{1,4})\s+\S")
 TITLE = "ROCm System Management Interface"
 NAMED = re.compile(r"GPU\[(\d{1,4})\]\s*: (.{3,60}?): *(.{1,40})\Z")
-TEMPERATURE, POWER = re.compile(r"(\d{1,3}(?:\.\d)?)\s?°?[cC]\b"), re.compile(r"(\d{1,4}(?:\.\d{1,3})?)W\b")
-CLOCK, SHARE = re.compile(r"(\d{1,5})M[hH]z"), re.compile(r"(\d{1,3})%")
+TEMPERATURE, POWER = re.compile(r"(\d{1,3}(?:\.\d)?)\s?°?[cC]\b"), re.compile(r"(\d{1,4}(?:\.\d{1,3})?)W")
+CLOCK, SHARE = re.compile(r"(\d{1,5})M[hH]z"), re.compile(r"(\d{1,3}(?:\.\d{1,2})?)%")
+CELLS = {
+    "SCLK": (CLOCK, "device_clock_mhz"),
+    "MCLK": (CLOCK, "device_memory_clock_mhz"),
+    "PwrCap": (POWER, "device_power_limit_w"),
+    "VRAM%": (SHARE, "device_memory_used_pct"),
+    "GPU%": (SHARE, "device_busy_pct"),
+}  # columns by name
 VALUES = {
     "gpu use (%)": "device_busy_pct",
     "gpu memory allocated (vram%)": "device_memory_used_pct",
@@ -35,7 +42,7 @@ class RocmSmi:
     readings: Readings = field(default_factory=lambda: Readings("rocm-smi"))
     tick: int = -1
     concise: bool = False
-    shares: bool = False  # its last columns are the memory in use and the utilization; older ones have neither
+    columns: dict[str, int] = field(default_factory=dict)  # the place from the right, of columns of one word
     seen: set[tuple[int, str]] = field(default_factory=set)
     at: Moment = UNKNOWN
 
@@ -64,8 +71,12 @@ class RocmSmi:
         return text.startswith("=") or not text.strip()
 
     def _head(self, text: str) -> None:
-        if _is_head(text):
-            self.concise, self.shares = True, "VRAM%" in text and "GPU%" in text
+        if not _is_head(text):
+            return
+        words = text.split()[::-1]
+        self.concise = True
+        single = "OD" not in words  # "SCLK OD" is one column of two words
+        self.columns = {name: place for place, name in enumerate(words, 1) if name in CELLS} if single else {}
 
     def _named(self, line: int, match: re.Match[str]) -> None:
         device = int(match[1])
@@ -75,19 +86,25 @@ class RocmSmi:
             self._add(counter, read[0], line, device)
 
     def _row(self, line: int, device: int, text: str) -> None:
-        """The first power is drawn, the last is the limit; the last percentage is use, the one before it memory."""
+        """Cells from the right: before the clocks, columns of newer versions hold several words."""
+        cells = text.split()
         if heat := TEMPERATURE.search(text):
             self._add("device_temperature_c", float(heat[1]), line, device)
-        powers, clocks, shares = (each.findall(text) for each in (POWER, CLOCK, SHARE))
-        if powers:
-            self._add("device_power_w", float(powers[0]), line, device)
-        if len(powers) > 1:
-            self._add("device_power_limit_w", float(powers[-1]), line, device)
-        for counter, clock in zip(("device_clock_mhz", "device_memory_clock_mhz"), clocks, strict=False):
-            self._add(counter, float(clock), line, device)
-        if len(shares) > 1 and self.shares:
-            self._add("device_memory_used_pct", float(shares[-2]), line, device)
-            self._add("device_busy_pct", float(shares[-1]), line, device)
+        if self.columns:
+            before = cells[: len(cells) - self.columns["SCLK"]]
+            own = {name: cells[-place] for name, place in self.columns.items() if place <= len(cells)}
+        else:
+            before, own = cells, {}
+        if drawn := next((each for cell in before if (each := POWER.fullmatch(cell))), None):
+            self._add("device_power_w", float(drawn[1]), line, device)
+        for name, (pattern, counter) in CELLS.items():
+            if (value := pattern.fullmatch(own.get(name, ""))) is not None:
+                self._add(counter, float(value[1]), line, device)
+        if not own:
+            for counter, clock in zip(
+                ("device_clock_mhz", "device_memory_clock_mhz"), CLOCK.findall(text), strict=False
+            ):
+                self._add(counter, float(clock), line, device)
 
     def _add(self, counter: str, value: float, line: int, device: int) -> None:
         if (device, counter) in self.seen or self.tick < 0:

@@ -81,9 +81,12 @@ NPU_FIRST = re.compile(
 )
 # | 0                         | 0000:C1:00.0  | 0           0    / 0          3318 / 65536         |
 NPU_SECOND = re.compile(
-    r"\| *(\d{1,4})(?: +\d{1,4})* *\| *[0-9A-Fa-f]{4}:[^|]{4,12}\| *(\d{1,3}|NA|-) +\d{1,9} */ *\d{1,9}"
+    r"\| *(\d{1,4})(?: +(\d{1,4}))* *\| *[0-9A-Fa-f]{4}:[^|]{4,12}\| *(\d{1,3}|NA|-) +\d{1,9} */ *\d{1,9}"
     r"(?: +(\d{1,9}) */ *(\d{1,9}))?"
 )
+
+
+NPU_UNUSED = re.compile(r"\| *No running processes found in NPU (\d{1,4})\b")
 
 
 @dataclass
@@ -112,23 +115,38 @@ class NpuTable:
             self._chip(line, match)
         elif match := NPU_FIRST.search(text):
             self.npu = match
+        elif match := NPU_UNUSED.search(text):
+            for device in (device for (npu, _), device in self.chips.items() if npu == match[1]):
+                self.readings.add("device_processes", 0.0, line, tick=self.tick, at=self.at, device=device)
         return True
+
+    def _device(self, npu: str, chip: str, physical: str | None) -> int:
+        """The number of a chip: the one of the whole machine where the table has it, that of its NPU where it is the
+        first, and the next free one otherwise."""
+        known = self.chips.get((npu, chip))
+        if known is None:
+            own = int(physical or npu)
+            taken = set(self.chips.values())
+            first = physical is not None or chip == "0"
+            known = own if first and own not in taken else max(taken, default=-1) + 1
+            self.chips[npu, chip] = known
+        return known
 
     def _chip(self, line: int, match: re.Match[str]) -> None:
         first = self.npu
         assert first is not None
-        device = self.chips.setdefault((first[1], match[1]), len(self.chips))
+        device = self._device(first[1], match[1], match[2])
         if device in self.seen or self.tick < 0:
             self.tick += 1
             self.seen = set()
         self.seen.add(device)
         self.readings.devices.setdefault(device, first[2].strip())
-        texts = {"device_power_w": first[4], "device_temperature_c": first[5], "device_busy_pct": match[2]}
+        texts = {"device_power_w": first[4], "device_temperature_c": first[5], "device_busy_pct": match[3]}
         for counter, text in texts.items():
             if text not in ("NA", "-"):
                 self.readings.add(counter, float(text), line, tick=self.tick, at=self.at, device=device)
         for counter, text in zip(
-            ("device_memory_used_bytes", "device_memory_total_bytes"), match.groups()[2:], strict=True
+            ("device_memory_used_bytes", "device_memory_total_bytes"), match.groups()[3:], strict=True
         ):
             if text is not None:
                 self.readings.add(counter, float(text) * MIB, line, tick=self.tick, at=self.at, device=device)

@@ -39,7 +39,7 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
             sources.append(Source(path, COUNTER_FORMAT, (), "excluded", str(error)))
             continue
         note = "; ".join(read.notes)
-        notes += [f"{called}: {each}" for each in read.notes]
+        notes += [f"{called}: {each}" for each in (*read.notes, *read.remarks)]
         if read.records is None:
             sources.append(Source(path, COUNTER_FORMAT, (), "excluded", note or "it holds no samples of counters"))
             continue

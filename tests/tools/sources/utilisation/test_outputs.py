@@ -86,6 +86,52 @@ def test_one_device_without_an_index_stays_one(tmp_path: Path) -> None:
     assert values(records, "device_busy_pct", 0) == [float(at) for at in range(20)]
 
 
+def test_a_pause_of_one_device_without_an_index_makes_no_devices_of_its_rows(tmp_path: Path) -> None:
+    seconds = [*range(13), *range(17, 30)]
+    rows = "".join(f"2026/01/03 15:36:{at:02d}.100, GPU, {at} %\n" for at in seconds)
+    records = read(tmp_path, "timestamp, name, utilization.gpu [%]\n" + rows)
+    assert values(records, "device_busy_pct", 0) == [float(at) for at in seconds]
+
+
+def test_rows_of_one_time_stamp_without_an_index_are_devices(tmp_path: Path) -> None:
+    rows = "".join(f"2026/01/03 15:36:0{at}, {10 * device} %\n" for at in range(3) for device in range(2))
+    records = read(tmp_path, "timestamp, utilization.gpu [%]\n" + rows)
+    assert [values(records, "device_busy_pct", device) for device in range(2)] == [[0.0] * 3, [10.0] * 3]
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "note"),
+    [
+        ("gpu,index", "{device}, 0", "rows of one time stamp have the same `index`: it numbers no devices, and `gpu`"),
+        ("index,uuid", "0, GPU-{device}", "rows of one time stamp have the same `index`: it numbers no devices, and"),
+        ("index", "0", "rows of one time stamp have the same `index`: it numbers no devices; they are counted in"),
+    ],
+)
+def test_an_index_that_is_the_same_for_all_rows_of_a_moment_numbers_no_devices(
+    tmp_path: Path, columns: str, cells: str, note: str
+) -> None:
+    rows = "".join(
+        f"2025-09-08T17:26:5{at}+08:00,{cells.format(device=device)}, {70 + device}.5, 33\n"
+        for at in range(3)
+        for device in range(4)
+    )
+    path = tmp_path / "smi.csv"
+    path.write_text(f"timestamp,{columns},power.draw,temperature.gpu\n{rows}")
+    found = read_counters(path)
+    assert found.records is not None
+    assert [values(found.records, "device_power_w", device) for device in range(4)] == [
+        [70.5 + device] * 3 for device in range(4)
+    ]
+    assert found.records.samples["tick"].max() == 2
+    assert found.remarks[0].startswith(note)
+
+
+def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "smi.csv"
+    path.write_text("timestamp,gpu_index,temp_F,load,power_W\n2025-09-24T03:48:33Z,0, 98, 77, 387.2\n" * 2)
+    assert read_counters(path).remarks == ("columns that are not known, and left out: `temp_F`, `load`",)
+
+
 def test_columns_without_names_are_left_out_with_what_to_record(tmp_path: Path) -> None:
     path = tmp_path / "smi.csv"
     path.write_text(outputs.NO_HEADER)
@@ -163,6 +209,18 @@ def test_the_concise_tables_of_rocm_smi(tmp_path: Path, text: str, busy: list[fl
     assert values(records, "device_power_w", 0) == power
 
 
+def test_a_cell_of_rocm_smi_without_a_value_is_not_that_of_another_column(tmp_path: Path) -> None:
+    head = "GPU  Temp   AvgPwr  SCLK    MCLK    Fan    Perf  PwrCap  VRAM%  GPU%\n"
+    rows = "1    25.0c  N/A     N/A     167Mhz  14.9%  auto  170.0W  N/A    7%\n"
+    records = read(tmp_path, head + rows)
+    assert values(records, "device_memory_used_pct", 1) == []
+    assert values(records, "device_busy_pct", 1) == [7.0]
+    assert values(records, "device_power_w", 1) == []
+    assert values(records, "device_power_limit_w", 1) == [170.0]
+    assert values(records, "device_clock_mhz", 1) == []
+    assert values(records, "device_memory_clock_mhz", 1) == [167.0]
+
+
 def test_an_older_concise_table_has_no_utilization(tmp_path: Path) -> None:
     records = read(tmp_path, outputs.ROCM_OLD)
     assert values(records, "device_clock_mhz", 0) == [1411.0]
@@ -174,6 +232,21 @@ def test_chips_of_npu_smi_are_devices(tmp_path: Path) -> None:
     assert values(records, "device_busy_pct", 0) == [95.0]
     assert values(records, "device_memory_used_bytes", 1) == [3314 * (1 << 20)]
     assert set(records.samples["device"]) == {0, 1}
+
+
+def test_an_npu_keeps_its_number_and_what_the_tool_says_of_its_processes(tmp_path: Path) -> None:
+    text = outputs.NPU.replace("| 1     910B3 ", "| 5     910B3 ").replace(
+        "| NPU     Chip  ", "| No running processes found in NPU 5 |\n|NPU  Chip"
+    )
+    records = read(tmp_path, text)
+    assert set(records.samples["device"]) == {0, 5}
+    assert values(records, "device_processes", 5) == [0.0]
+    assert values(records, "device_processes", 0) == []
+
+
+def test_chips_with_a_physical_number_keep_it(tmp_path: Path) -> None:
+    text = outputs.NPU.replace("| 0                         | 0000:C2", "| 1     3                   | 0000:C2")
+    assert set(read(tmp_path, text).samples["device"]) == {0, 3}
 
 
 def test_sar_passes_midnight_and_leaves_averages_out(tmp_path: Path) -> None:
