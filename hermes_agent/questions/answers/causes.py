@@ -32,6 +32,7 @@ from tools.views.communication.arrivals import arrivals, blame
 NOT_SO_FAR_APART = "Not at that distance: "
 DEFINED = 3  # causes of one subject that are defined in full
 TIMERS_SHOWN = 4
+LOADER_TABLE = "io.output_table"
 RATED = 5  # causes whose confidence is given
 OPEN_NAMED = 5  # checks without an answer that are named
 WELL_SUPPORTED = Thresholds()["confidence"]
@@ -95,6 +96,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
         return timed
+    if not any(each.listed for each in found) and (tabled := _by_profiler(discussion, subject)):
+        return tabled
     if not any(each.listed for each in found) and (reported := _reported_ranks(discussion, subject)):
         return reported
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
@@ -118,6 +121,19 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+def _by_profiler(discussion: Discussion, subject: Subject) -> str:
+    """The wait for data by a profiler's table in the output, to a question about data input; else empty."""
+    if discussion.profile().traced or discussion.profile().measured or not set(subject.causes) >= OF_LOADER:
+        return ""
+    check = next((each for each in discussion.diagnosis.checks if each.analyzer == LOADER_TABLE), None)
+    if check is None or check.status == "cannot_answer":
+        return ""
+    shares = [discussion.measured(f"profiled_loader{of}_pct") for of in ("", "_rows")]
+    limit = discussion.profile().thresholds["data_wait_pct"]
+    waits = any(each is not None and each.value >= limit for each in shares)
+    return paragraph(["Yes:" if waits else "Hardly:", *check.text])
 
 
 HANGS = ("communication.reported_ranks", "communication.timeouts")

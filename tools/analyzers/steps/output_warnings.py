@@ -104,10 +104,14 @@ def _flushed(profile: Profile) -> Finding | None:
 )
 def loader_table(profile: Profile) -> Check | None:
     """The wait for the data loader in the table of Lightning's profiler."""
-    share = None if profile.run.job_log is None else measured(profile, "profiled_loader_pct")
+    if profile.run.job_log is None:
+        return None
+    share, of = measured(profile, "profiled_loader_pct"), "the epoch"
+    if share is None:
+        share, of = measured(profile, "profiled_loader_rows_pct"), "the time of the table's rows"
     if share is None:
         return None
-    said = say("By Lightning's profiler the training waits for its data loader for {0} of the epoch.", share)
+    said = say(f"By Lightning's profiler the training waits for its data loader for {{0}} of {of}.", share)
     return symptom(said) if share.value >= profile.thresholds["noted_pct"] else clean(said)
 
 

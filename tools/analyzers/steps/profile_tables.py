@@ -11,6 +11,7 @@ from tools.analyzers.support.answers import clean, say
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Sentence
+from tools.metrics.recorded.job_log import HOLDS_OTHERS
 from tools.metrics.recorded.profile_rows import BATCH, EPOCH, tables_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
@@ -41,12 +42,6 @@ WAITING = re.compile(r"(?:cuda|hip|acl\w*)\w*(?:Synchronize|StreamWaitEvent)|(?:
 COPY_CALL = re.compile(r"(?:cuda|hip)MemcpyAsync")
 ALLOCATING = re.compile(r"(?:cuda|hip)(?:Malloc|Free)(?:Host|Async|Managed|Array)?\b|(?:cuda|hip)HostAlloc")
 OVERLAPPING = "Some of its rows contain others, so they do not add up."
-# Actions of Lightning that hold others: the loop of the epoch, that of a batch, and since version 1.1 the optimizer's
-# step, whose closure computes the loss and its gradients.
-HOLDS_OTHERS = re.compile(
-    r"run_training_(?:epoch|batch)\Z|run_(?:test_)?evaluation\Z|optimizer_step_(?:and|with)_closure"
-    r"|training_step_and_backward|\[LightningModule\].{1,80}\.optimizer_step\Z"
-)
 ADDED = "Its rows add up to {0}; what took longer outside of them is not in the table."
 OF_OPERATORS = "An operator's row holds its kernels and copies, which have rows of their own: the two do not add up."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
@@ -20,6 +21,13 @@ ROW_ROUNDING = 0.005  # GB/s: half of the last digit that nccl-tests prints for 
 COMPUTE_TIMERS = ("forward-compute", "backward-compute")
 SETTLING_STEPS = 40  # a loss scale that starts at 2^32 is halved some 18 times, with a hysteresis of 2 in twice as many
 GIB = 1024.0**3
+NEXT_BATCH = "train_dataloader_next|get_train_batch"
+# Actions of Lightning that hold others: the loop of the epoch, that of a batch, and since version 1.1 the optimizer's
+# step, whose closure computes the loss and its gradients.
+HOLDS_OTHERS = re.compile(
+    r"run_training_(?:epoch|batch)\Z|run_(?:test_)?evaluation\Z|optimizer_step_(?:and|with)_closure"
+    r"|training_step_and_backward|\[LightningModule\].{1,80}\.optimizer_step\Z"
+)
 WARM_UP = 0.5  # of the printed steps: a loss scale that starts too high is lowered in them
 
 
@@ -472,11 +480,23 @@ def profiled_loader_pct(profile: Profile) -> Measurement:
     log = job_log(profile)
     table = log.actions[log.actions["table"] == "Lightning"]
     epoch = table[table["action"].str.contains("run_training_epoch", regex=False)]
-    waiting = table[table["action"].str.contains("train_dataloader_next|get_train_batch", regex=True)]
+    waiting = table[table["action"].str.contains(NEXT_BATCH, regex=True)]
     if epoch.empty or waiting.empty:
         raise UsageError("the job's output holds no table of Lightning's profiler with the wait for data")
     value = 100.0 * float(waiting["total_ms"].max()) / float(epoch["total_ms"].max())
     return of_lines(log, value, pd.concat([epoch, waiting]), "rows of Lightning's profiler")
+
+
+@metric("%", "share of the profiler's rows that wait for data", "How much of the table's time waits for data?")
+def profiled_loader_rows_pct(profile: Profile) -> Measurement:
+    """The same of all rows of the table together, where none of them holds another one."""
+    log = job_log(profile)
+    table = log.actions[log.actions["table"] == "Lightning"]
+    waiting = table[table["action"].str.contains(NEXT_BATCH, regex=True)]
+    if waiting.empty or table["action"].str.contains(HOLDS_OTHERS, regex=True).any():
+        raise UsageError("the job's output holds no table of Lightning's profiler of such rows with the wait for data")
+    value = 100.0 * float(waiting["total_ms"].max()) / float(table["total_ms"].sum())
+    return of_lines(log, value, table, "rows of Lightning's profiler")
 
 
 @metric("samples/s", "samples per second as the job states them", "Which throughput does the job state?")

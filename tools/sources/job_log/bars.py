@@ -53,6 +53,9 @@ OF_STEPS = re.compile(r"step|train|iter|batch|epoch \d", re.I)  # a single updat
 # Ultralytics draws its bar behind the epoch, the memory and the losses; validation has other columns.
 ULTRALYTICS = re.compile(r"(?:\A|\s)(\d{1,6}/\d{1,6})\s{1,20}\d[\d.]{0,9}G(?:\s{1,20}\d[\d.]{0,9}){3,12}:\s{0,9}\Z")
 ROW_CHARS = 200  # of such a row
+# A name that moves on with the bar: "Epoch 9/10" of a bar that has done 8 or 9 of 10.
+NAMED_EPOCH = re.compile(r"\bepochs?:?\s{0,3}\[?(\d{1,9})\s?/\s?(\d{1,9})", re.I)
+LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same text
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
@@ -151,6 +154,7 @@ class Bar:
     before_s: float = 0.0
     number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
     whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
+    named_epochs: bool = True  # its name counts on with it to the same total: its items are epochs
     mixed: bool = False  # updates of processes at different steps: the time between two is of neither
     shown_s: array[float] = field(default_factory=lambda: array("d"))  # of all updates with rounded counts
 
@@ -162,6 +166,7 @@ class Bar:
         if (self.done and done <= self.done[-1]) or len(self.done) >= MOST_POINTS:
             return
         self.whole &= point.done == point.total
+        self.named_epochs &= _names_its_count(point)
         self.done.append(done)
         self.elapsed_s.append(-1.0 if point.elapsed_s is None else self.before_s + point.elapsed_s)
         self.step_ms.append(-1.0 if point.step_ms is None else point.step_ms)
@@ -190,6 +195,11 @@ class Bar:
         return max(shown) - min(shown) if shown else 0.0
 
 
+def _names_its_count(point: BarPoint) -> bool:
+    named = NAMED_EPOCH.search(point.name)
+    return named is not None and int(named[2]) == point.total and point.done in (int(named[1]) - 1, int(named[1]))
+
+
 @dataclass(frozen=True, slots=True)
 class BarRow:
     """So many steps up to ``step`` and the mean time of one."""
@@ -206,6 +216,7 @@ class Bars:
     def __init__(self) -> None:
         self.bars: list[Bar] = []
         self.apart: BarsApart | None = None
+        self.epoch_ms: float | None = None  # of an epoch of several batches, by a profiler's table of the same text
         self.trained = False  # other lines show that steps are trained
         self._open: dict[tuple[str, int], Bar] = {}
         self._behind: dict[tuple[str, int], BarsApart] = {}  # a bar behind another, which has not moved on so far
@@ -243,9 +254,22 @@ class Bars:
     def training(self, least: int = LEAST_POINTS) -> list[Bar]:
         """Those of so many updates that may count training steps, the longest first."""
         bars = [bar for bar in self._together() if len(bar.done) >= least and not OTHER.search(bar.name)]
-        bars = [bar for bar in bars if not _of_items(bar)]
+        bars = [bar for bar in bars if not _of_items(bar) and not self.counts_epochs(bar)]
         bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
+
+    def counts_epochs(self, bar: Bar) -> bool:
+        """Whether its items are epochs: its name counts on with it, or a profiler's table states such a time of one."""
+        if bar.named_epochs and bar.done:
+            return True
+        shown = [each for each in bar.step_ms if each > 0]
+        if self.epoch_ms is None or not shown:
+            return False
+        return all(abs(each - self.epoch_ms) <= LIKE_EPOCH * self.epoch_ms for each in shown)
+
+    def of_epochs(self) -> Bar | None:
+        """A bar that counts epochs; None where none does."""
+        return next((bar for bar in self.bars if not OTHER.search(bar.name) and self.counts_epochs(bar)), None)
 
     def too_short(self) -> Bar | None:
         """A bar whose items are too short for training steps; None where none is."""

@@ -41,6 +41,7 @@ from tools.sources.job_log.tables import (
     chat_timers,
     csv_table,
     flat_timers,
+    lightning_epoch_ms,
     verl_timers,
 )
 from tools.sources.job_log.whole_run import WholeRun
@@ -297,6 +298,9 @@ class Collector:
         if any(stream.steps for stream in self.streams.values()):
             for stream in self.streams.values():
                 stream.begin(None)
+        epoch_ms = lightning_epoch_ms(self.actions)
+        for stream in self.streams.values():
+            stream.bars.epoch_ms = epoch_ms
         self.messages.reports.close()
         if not any(each.table == COMMUNICATION for each in self.actions):  # a summary counts the same calls
             self.actions += self.operations.found.values()

@@ -185,10 +185,15 @@ OF_ITEMS = (
 )
 
 
+OF_EPOCHS = "a progress bar (line {}) counts {} epochs and no steps; left out"
+
+
 def _bars_of_items(streams: Mapping[Stream, StreamRows]) -> list[str]:
-    """A note on a bar that counts no steps."""
+    """Notes on bars that count no steps."""
     found = [bar for stream in streams.values() if (bar := stream.bars.too_short()) is not None]
-    return [OF_ITEMS.format(bar.line[0], bar.total, max(bar.step_ms)) for bar in found[:1]]
+    epochs = [bar for stream in streams.values() if (bar := stream.bars.of_epochs()) is not None]
+    said = [OF_EPOCHS.format(bar.line[0], bar.total) for bar in epochs[:1]]
+    return said + [OF_ITEMS.format(bar.line[0], bar.total, max(bar.step_ms)) for bar in found[:1]]
 
 
 def _of_silent_ranks(logs: Sequence[JobLog]) -> tuple[WatchdogStatus, ...]:

@@ -328,6 +328,19 @@ class LightningTable:
         return len(self.rows) < MOST_ROWS
 
 
+EPOCH_ACTION, BATCH_ACTION = "run_training_epoch", "run_training_batch"
+LEAST_BATCHES = 2.0  # of an epoch
+
+
+def lightning_epoch_ms(actions: Sequence[Action]) -> float | None:
+    """The time of an epoch of several batches by Lightning's table; None where it states none."""
+    found = {each.action.strip(): each for each in actions if each.table == "Lightning"}
+    epoch, batch = found.get(EPOCH_ACTION), found.get(BATCH_ACTION)
+    if epoch is None or batch is None or not epoch.mean_ms or not batch.mean_ms:
+        return None
+    return epoch.mean_ms if epoch.mean_ms >= LEAST_BATCHES * batch.mean_ms else None
+
+
 FEWEST_COLUMNS, MOST_COLUMNS = 2, 1000
 SEPARATORS = (",", ";", "\t")
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import read
 from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.reader import read_job_log
 from tools.sources.job_log.recognise import holds_records
 
 LIGHTNING = "Epoch 0:   2%|2         | 150/7500 [1:15:00<61:15:00, 30.00s/it, loss=3.1, v_num=4]\n"
@@ -73,3 +74,34 @@ def test_bars_of_validation_are_left_out_next_to_those_of_training(tmp_path: Pat
         for at, clock, rate in ((0, "20:00", "120.00"), (1, "25:00", "150.00"))
     )
     assert read(tmp_path, train + val).steps["wall_ms"].tolist() == pytest.approx([3000.0, 4000.0])
+
+
+EPOCHS_TABLE = """\
+Action                  |  Mean duration (s)  |Num calls  |  Total time (s)  |  Percentage %  |
+run_training_epoch      |  6.0                |10         |  60.0            |  90.0          |
+run_training_batch      |  0.04               |1200       |  48.0            |  72.0          |
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Epoch 9/10:  90%|#########  | 9/10 [00:54<00:06,  6.02s/it, loss=3.1]\n",
+        "Epoch 8/10:  80%|########   | 8/10 [00:48<00:12,  6.02s/it]\n"
+        "Epoch 9/10:  90%|#########  | 9/10 [00:54<00:06,  6.00s/it]\n",
+        " 90%|#########  | 9/10 [00:54<00:06,  6.02s/it]\n 100%|##########| 10/10 [01:00<00:00,  6.01s/it]\n"
+        + EPOCHS_TABLE,
+    ],
+    ids=["its name", "its names", "a profiler's table"],
+)
+def test_a_bar_that_counts_epochs_is_no_step(tmp_path: Path, text: str) -> None:
+    (tmp_path / "job.out").write_text(text)
+    found = read_job_log(tmp_path / "job.out")
+    assert found.log is None or (found.log.steps.empty and not found.log.bars)
+    assert any("epochs and no steps" in note for note in found.notes)
+
+
+def test_a_bar_whose_name_stays_while_it_counts_is_of_steps(tmp_path: Path) -> None:
+    bar = "Epoch 2/10:  {0}0%|###  | {0}/10 [00:{1}<00:06,  6.00s/it]\n"
+    steps = read(tmp_path, "".join(bar.format(done, 6 * done) for done in range(2, 9))).steps
+    assert not steps.empty
