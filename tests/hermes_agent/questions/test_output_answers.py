@@ -401,6 +401,8 @@ def test_what_was_found_at_an_unknown_cost_is_advised_on_and_its_gain_is_called_
     assert "GLOO" not in said
     assert "No cause was found" not in said
     assert "saves" not in said
+
+
 def test_the_wait_for_data_in_lightning_s_table_answers_whether_it_waits(ask: Ask) -> None:
     rows = ["get_train_batch | 0.5 | 2.0", "model_forward | 0.25 | 1.0", "model_backward | 0.25 | 1.0"]
     lines = ["Profiler Report", "", "Action | Mean duration (s) | Total time (s)", "-" * 40, *rows]

@@ -671,3 +671,36 @@ def test_sockets_that_some_processes_chose_are_found_before_any_connection(tmp_p
     (finding,) = answer(Profile(load_run([tmp_path])), LIBRARY_LOG).findings
     assert finding.claim.names == ("IB",)
     assert "some processes" in finding.claim.template
+RANK_OF_TEST = "#  Rank  {} Group  0 Pid   3591 on   {} device  0 [0x03] NVIDIA A100\n"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "separate"),
+    [
+        (((0, "host1"), (1, "host1"), (0, "host2"), (1, "host2")), True),
+        (((0, "host1"), (1, "host2")), False),
+        (((0, "host1"), (1, "host1")), False),
+    ],
+)
+def test_nccl_tests_that_each_count_from_rank_0_on_their_host_are_separate_tests(
+    tmp_path: Path, ranks: tuple[tuple[int, str], ...], separate: bool
+) -> None:
+    text = "".join(RANK_OF_TEST.format(*each) for each in ranks) + TEST
+    said = answer(profile_of(tmp_path, text), LIBRARY_LOG).support
+    assert any("own rank 0" in each.template for each in said) is separate
+
+
+@pytest.mark.parametrize(
+    ("settings", "mechanisms"),
+    [
+        ("NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=0 NCCL_DEBUG=WARN NCCL_NET_GDR_LEVEL=5", ["transport_disabled"]),
+        ("NCCL_ALGO=Ring", ["algorithm_override"]),
+        ("NCCL_IB_DISABLE=0 NCCL_P2P_DISABLE=0", []),
+    ],
+)
+def test_a_switched_off_transport_is_no_forced_algorithm_and_defaults_are_no_finding(
+    tmp_path: Path, settings: str, mechanisms: list[str]
+) -> None:
+    passed = " ".join(f"-x {each}" for each in settings.split())
+    check = answer(profile_of(tmp_path, f"$ mpirun -np 2 {passed} ./build/all_reduce_perf -b 8\n{TEST}"), LIBRARY_LOG)
+    assert [finding.mechanism for finding in check.findings] == mechanisms

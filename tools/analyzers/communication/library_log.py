@@ -20,6 +20,11 @@ OFF = re.compile(r"0|(?:false|no|off)\Z", re.I)
 ON = re.compile(r"[1-9]|(?:true|yes|on)\Z", re.I)
 CHOSEN = "NCCL chose TCP sockets as its network: they carry what goes between hosts, and nothing on a single host."
 SHOWN_REASONS = 3
+SWITCHED_OFF, ALGORITHM_FORCED = "transport_disabled", "algorithm forced by environment"
+SEPARATE_TESTS = (
+    "{n0} and {n1} each have their own rank 0: these are %s tests that run side by side, none between hosts, as of "
+    "nccl-tests built without MPI (`make MPI=1`)."
+)
 # Bytes of the largest row of nccl-tests from which on it may show bandwidth: a link of 1 GB/s carries 64 KiB in 65 us,
 # as long as the latency of a collective over a network; below that the time is latency on any faster link.
 SHOWS_BANDWIDTH = 1 << 16
@@ -33,14 +38,19 @@ class Forced:
     mechanism: str
     values: re.Pattern[str]
 
+    @property
+    def signal(self) -> str:
+        """The sign of the cause that the variable is."""
+        return "transport switched off by environment" if self.mechanism == SWITCHED_OFF else ALGORITHM_FORCED
+
 
 FORCED = (
     Forced("NCCL_ALGO", "algorithm_override", re.compile(r".")),
     Forced("NCCL_PROTO", "algorithm_override", re.compile(r".")),
     Forced("NCCL_MAX_NCHANNELS", "algorithm_override", re.compile(r"\d")),
     Forced("NCCL_MAX_CTAS", "algorithm_override", re.compile(r"\d")),
-    Forced("NCCL_P2P_DISABLE", "algorithm_override", ON),
-    Forced("NCCL_SHM_DISABLE", "algorithm_override", ON),
+    Forced("NCCL_P2P_DISABLE", SWITCHED_OFF, ON),
+    Forced("NCCL_SHM_DISABLE", SWITCHED_OFF, ON),
     Forced("NCCL_IB_DISABLE", "socket_fallback", ON),
     Forced("NCCL_TOPO_FILE", "topology_file", re.compile(r".")),
 )
@@ -49,7 +59,7 @@ FORCED = (
 @check(
     *("communication.library_log", "Network by NCCL's output", "Does NCCL's own output show a slow network path?"),
     causes=("network_configuration",),
-    mechanisms=("socket_fallback", "no_gpu_direct", "algorithm_override", "topology_file"),
+    mechanisms=("socket_fallback", "no_gpu_direct", "algorithm_override", "transport_disabled", "topology_file"),
     from_records="output",
 )
 def library_log(profile: Profile) -> Check | None:
@@ -151,7 +161,7 @@ def _forced(profile: Profile, nccl: NcclFacts) -> list[Finding]:
             impact_ms=0.0,
             impact_method=NO_COST,
             disproved_by="the steps are as long without the setting",
-            signals=("algorithm forced by environment",),
+            signals=(each.signal,),
         )
         for each in FORCED
         if (stated := nccl.settings.get(each.name)) is not None
@@ -170,7 +180,14 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
         said.append(say("Its largest communicator has {0}.", channels))
     if (paths := measured(profile, "nccl_path_bandwidth")) is not None:
         said.append(say("By its topology a path to another device or to an adapter has {0} at most.", paths))
-    return said + ([_tested(profile, log)] if len(log.comm_tests) else [])
+    return said + ([_tested(profile, log), *_separate(log)] if len(log.comm_tests) else [])
+
+
+def _separate(log: JobLog) -> list[Sentence]:
+    """That the rows are of tests on single hosts, where each of these lists a rank 0 of its own."""
+    hosts = tuple(dict.fromkeys(each.value for each in log.test_starts))
+    count = "two" if len(hosts) == 2 else f"{len(hosts)}"
+    return [say(SEPARATE_TESTS % count, names=hosts[:2])] if len(hosts) > 1 else []
 
 
 def _tested(profile: Profile, log: JobLog) -> Sentence:

@@ -471,6 +471,9 @@ class JobLog:
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
     throughput: Throughput | None = None  # where the lines state it and no time
+    test_starts: tuple[
+        Cited, ...
+    ] = ()  # hosts of which each runs a test of its own at the same time, by nccl-tests' lists of ranks
     single_rates: Throughput | None = None  # of single steps, next to times that are means of several
     lines_apart: tuple[LinesApart, ...] = ()  # as of another program in the same text
     ranks_stated: bool = True  # False: the steps are those of the job, of which no line names a rank

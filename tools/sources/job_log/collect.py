@@ -27,6 +27,7 @@ from tools.sources.job_log.tables import (
     TEST_BEGIN,
     TEST_HEAD,
     TEST_NAME,
+    TEST_RANK,
     TESTED_WITHIN,
     TIMER_HEAD,
     Action,
@@ -49,6 +50,7 @@ from tools.sources.job_log.whole_run import WholeRun
 MEAN_WINDOW = "mean_window"
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
+MOST_TESTED_RANKS = 1 << 16
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
 MOST_RANKS = 1 << 17
@@ -97,6 +99,7 @@ class Collector:
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
         self.operations = CommOperations()
+        self._test_ranks: list[tuple[int, Cited]] = []  # with their hosts
         self._test: CommTestTable | None = None
         self.ranks: set[int] = set()
         self.epoch_times: list[EpochTime] = []
@@ -123,6 +126,8 @@ class Collector:
             self.ranks.add(line.rank)
         text = self.nccl.take(line.number, line.text, self._seconds(line, WARNS)) if "NCCL" in line.text else line.text
         text = text[:LONGEST_TEXT]
+        if " Pid " in text and (listed := TEST_RANK.match(text)) and len(self._test_ranks) < MOST_TESTED_RANKS:
+            self._test_ranks.append((int(listed[1]), Cited(listed[2], line.number, self.file)))
         if self._test is not None:
             self._tested(line.number, text)
         elif not text.strip():
@@ -146,6 +151,14 @@ class Collector:
         else:
             self._kind = named[1] or named[2]
             self._test.kind = self._test.kind if self._test.rows else self._kind
+
+    def separate_tests(self) -> tuple[Cited, ...]:
+        """The hosts of which each lists a rank 0 of its own before the first row; () where a test spans hosts."""
+        rows = [row.line for table in self.tests for row in table.rows]
+        own = {host.value: host for rank, host in reversed(self._test_ranks) if rank == 0}
+        within = {host.value for _, host in self._test_ranks} == set(own)
+        before = bool(rows) and all(host.line < min(rows) for _, host in self._test_ranks)
+        return tuple(sorted(own.values(), key=lambda each: each.line)) if within and before and len(own) > 1 else ()
 
     def _in_table(self, line: Line, text: str) -> bool:
         """Whether the line is a row of the open table, which ends with the first line that is none."""

@@ -23,6 +23,7 @@ TEST_HEAD = re.compile(r"#\s+size\s+count\s+type\s+redop\b.*\bbusbw\b")
 TEST_BEGIN = re.compile(r"# (?:Collective test starting: \w|nThreads? \d+ nGpus \d+ minBytes \d)")
 TEST_NAME = re.compile(r"# Collective test starting: (\w+?)(?:_mpi)?\b|\b(\w+_perf)\b")
 TEST_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*:\s*({NUMBER})")
+TEST_RANK = re.compile(r"#\s+Rank\s+(\d{1,7})\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S{1,80})\s+device")
 TEST_FIELDS = 4  # time in us, algbw and busbw in GB/s, the number of wrong elements
 TESTED_WITHIN = 200_000  # lines from the head of the table to its end, NCCL's own output between
 
