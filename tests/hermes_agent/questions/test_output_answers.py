@@ -408,3 +408,13 @@ def test_the_wait_for_data_in_lightning_s_table_answers_whether_it_waits(ask: As
     lines = ["Profiler Report", "", "Action | Mean duration (s) | Total time (s)", "-" * 40, *rows]
     said = ask(lines, "is it waiting for data?")
     assert said.startswith("Yes: By Lightning's profiler the training waits for its data loader for 50.0 %")
+
+
+def test_bars_of_keras_with_another_total_are_of_another_run_or_unit_and_stand_apart(ask: Ask) -> None:
+    """60 and 30 s over 1500 steps; 16 s over 57,600 samples are no steps of that run."""
+    bar = "{0}/{0} [==============================] - {1}s {2}/step - loss: 0.07"
+    lines = ["on the CPU", bar.format(57600, 16, "28us"), "on six GPUs", bar.format(1500, 60, "40ms")]
+    said = ask([*lines, bar.format(1500, 45, "30ms")], "how long is a step?")
+    assert "35.0 ms" in said
+    said = ask([*lines, bar.format(1500, 45, "30ms")], "why is it slow?")
+    assert "Line 2 is a progress bar with another total" in said

@@ -671,6 +671,8 @@ def test_sockets_that_some_processes_chose_are_found_before_any_connection(tmp_p
     (finding,) = answer(Profile(load_run([tmp_path])), LIBRARY_LOG).findings
     assert finding.claim.names == ("IB",)
     assert "some processes" in finding.claim.template
+
+
 RANK_OF_TEST = "#  Rank  {} Group  0 Pid   3591 on   {} device  0 [0x03] NVIDIA A100\n"
 
 

@@ -9,8 +9,9 @@ from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
 MOST_NAMED = 3
-TEXT = "Lines {} to {} are step lines of another form ({{n0}}), as of another program, and are left out: they state "
-RANGE = "{0} to {1} a step"
+OTHER_FORM = "step line{s} of another form ({{n0}}), as of another program"
+OTHER_TOTAL = "progress bar{s} with another total ({{n0}}), as of another run, another unit or an evaluation"
+ONE, RANGE = "{0} a step", "{0} to {1} a step"
 WAITS = ", {2} of it waiting for data on average"
 
 
@@ -24,7 +25,11 @@ def lines_apart(profile: Profile) -> list[Sentence]:
     for place, each in enumerate(log.lines_apart[:MOST_NAMED], start=1):
         facts = [measure(profile, "apart_step_ms", place=place, statistic=which) for which in ("min", "max")]
         wait = measured(profile, "apart_wait_pct", place=place)
-        text = TEXT.format(each.first_line, each.last_line) + RANGE + ("" if wait is None else WAITS) + "."
+        alone = len(each.steps) == 1
+        what = (OTHER_TOTAL if each.grammar in log.grammars else OTHER_FORM).format(s="" if alone else "s")
+        lines = f"Line {each.first_line} is a" if alone else f"Lines {each.first_line} to {each.last_line} are"
+        states = f"It states {ONE}" if alone else f"They state {RANGE}"
+        text = f"{lines} {what}: left out. {states}{'' if wait is None else WAITS}."
         said.append(say(text, *facts, *(() if wait is None else (wait,)), names=(each.grammar,)))
     return said
 

@@ -104,12 +104,16 @@ def _of_code(profile: Profile, log: JobLog, code: str, own: list[ReportedError])
     if code not in WAITS:
         return say(text, count, names=(code,))
     if not ranks:
-        return say(
-            f"{text} Its lines name no rank: the one whose log holds no such error is the first to look at.",
-            count,
-            names=(code,),
-        )
-    shown = ", ".join(map(str, ranks[:SHOWN])) + (f" and {len(ranks) - SHOWN} more" if len(ranks) > SHOWN else "")
-    whom = "Rank" if len(ranks) == 1 else "Ranks"
+        waiting = sorted({rank for each in own for rank in each.waiting})
+        who = f"{_named(waiting)} waited, by other lines of the same process" if waiting else "Its lines name no rank"
+        missing = "the rank that did not arrive is not named: " if waiting else ""
+        whose = "the one whose log holds no such error is the first to look at."
+        return say(f"{text} {who}{'; ' if waiting else ': '}{missing}{whose}", count, names=(code,))
     why = "an exit, work that takes longer than the time-out, and the network between them look alike here."
-    return say(f"{text} {whom} {shown} of the communicator {NOT_ARRIVED}: {why}", count, names=(code,))
+    return say(f"{text} {_named(ranks)} of the communicator {NOT_ARRIVED}: {why}", count, names=(code,))
+
+
+def _named(ranks: list[int]) -> str:
+    """Ranks as the beginning of a sentence, the first few of many."""
+    shown = ", ".join(map(str, ranks[:SHOWN])) + (f" and {len(ranks) - SHOWN} more" if len(ranks) > SHOWN else "")
+    return f"{'Rank' if len(ranks) == 1 else 'Ranks'} {shown}"

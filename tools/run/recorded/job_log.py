@@ -340,6 +340,7 @@ class ReportedError:
     last_line: int
     file: int = 0
     times: RepeatedLine | None = None  # when, as far as the lines state it
+    waiting: tuple[int, ...] = ()  # the ranks that wrote it, as far as other lines of their processes name them
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from tools.sources.job_log.evaluation_times import names_evaluation, time_cost_s
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import RawLine
@@ -50,6 +51,7 @@ from tools.sources.job_log.whole_run import WholeRun
 MEAN_WINDOW = "mean_window"
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
+MOST_KINDS = 256  # of step lines in one stream
 MOST_TESTED_RANKS = 1 << 16
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
@@ -283,17 +285,23 @@ class Collector:
         self.messages.stepped(line.number, text, found.step)
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
-        if found.grammar not in stream.steps:
+        kind = found.grammar
+        if kind == KERAS_EPOCHS:  # bars of another total are of another run or unit, or of an evaluation
+            kind = f"{kind} of {found.steps}"
+        if kind not in stream.steps:
+            if len(stream.steps) >= MOST_KINDS:
+                return
             window = self.messages.settings.get(MEAN_WINDOW)
-            stream.steps[found.grammar] = StepRows(found.grammar, window=int(window.value) if window else 0)
+            stream.steps[kind] = StepRows(found.grammar, window=int(window.value) if window else 0)
+        rows = stream.steps[kind]
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
-            found = replace(found, step=stream.steps[found.grammar].last_step + found.steps)
+            found = replace(found, step=rows.last_step + found.steps)
         stamp = None
         if found.clock_s is not None:
             stamp = Stamp(found.clock_s, found.clock_step_s, dated=found.clock_s >= SINCE_1970_S, zoned=True)
         else:
             stamp = line.stamp or stamp_within(text)
-        stream.steps[found.grammar].add(found, line.number, stamp)
+        rows.add(found, line.number, stamp)
         stream.step = found.step
         stream.begin(found.step if found.grammar == ENGINE else None)
         if (timers := TIMERS.get(found.grammar)) is not None:

@@ -35,6 +35,7 @@ from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
+from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
 from tools.sources.job_log.grammars.meter_lines import METRIC_LOGGER
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
@@ -143,7 +144,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         statuses=collector.messages.statuses(),
         warnings=tuple(collector.messages.warnings.values()),
         reports=tuple(collector.messages.reports.found),
-        errors=tuple(collector.messages.errors.found.values()),
+        errors=collector.messages.errors.reported(),
         epoch_times=tuple(collector.epoch_times),
         test_starts=collector.separate_tests(),
         saves=tuple(collector.messages.notes["save"]),
@@ -305,6 +306,8 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
         if choice:
             best = max(choice, key=lambda each: len(each.table))
             others = [each for each in found if each.step_time != "stamps" and each.grammar != FREE_LINES]
+            if best.grammar == KERAS_EPOCHS:  # one line is a whole epoch
+                others = [each for own in rows.steps.values() if (each := own.series(1)) is not None]
             return replace(best, apart=tuple(each for each in others if _disjoint(each, best)))
     return None
 

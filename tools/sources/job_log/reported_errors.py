@@ -20,6 +20,10 @@ LINK = re.compile(
     r"\| [^|]{1,60}\((\d{1,7})\) *\|[^|]{1,20}\| [^|]{1,60}\((\d{1,7})\) *\|[^|]{1,20}\|[^|]{1,20}\| *time ?out"
 )
 AGENTS = re.compile(r"Failed to connect agent\[((?:\d{1,7},?){1,1000})\]")
+# What torch_npu writes before its own errors, and the process that HCCL names behind the code.
+PROCESS_RANK = re.compile(r"\(PID: ?(\d{1,10}), Device: ?-?\d{1,4}, RankID: ?(\d{1,7})\)")
+PROCESS = re.compile(r"\A\[PID: ?(\d{1,10})\]")
+OF_SEVERAL = -1  # ranks: containers number their processes for themselves
 LINK_CODE, AGENT_CODE = "EI0006", "EI0015"
 MOST_ERRORS, MOST_REMOTE = 4096, 1024
 
@@ -48,11 +52,16 @@ class ReportedErrors:
     file: int
     found: dict[tuple[str, str, tuple[int, ...]], ReportedError] = field(default_factory=dict)
     _at_s: float | None = None
+    _ranks: dict[str, int] = field(default_factory=dict)  # by process
+    _processes: dict[tuple[str, str, tuple[int, ...]], set[str]] = field(default_factory=dict)  # that report an error
     left_out: int = 0  # lines with further errors than the first ``MOST_ERRORS``
 
     def take(self, line: int, text: str, at_s: float | None = None) -> bool:
         """Whether the line, written at ``at_s`` of the log's clock, reports an error."""
         self._at_s = at_s
+        if "RankID:" in text and (own := PROCESS_RANK.search(text)) and len(self._ranks) < MOST_REMOTE:
+            rank = int(own[2])
+            self._ranks[own[1]] = rank if self._ranks.get(own[1], rank) == rank else OF_SEVERAL
         if "Xid" in text and (match := XID.search(text)):
             self._at_s = _kernel_s(text) if at_s is None else at_s
             self._add(f"Xid {match[2]}", match[1].lower(), (), line)
@@ -62,6 +71,8 @@ class ReportedErrors:
                 return False
             remote = tuple(sorted({int(rank) for rank in REMOTE.findall(coded[2])}))
             self._add(coded[1], "", remote, line)
+            if process := PROCESS.match(coded[2]):
+                self._processes.setdefault((coded[1], "", remote), set()).add(process[1])
         elif "ime" in text and "|" in text and (link := LINK.search(text)):
             self._add(LINK_CODE, "", (int(link[1]),), line)
         elif "Failed to connect agent" in text and (agents := AGENTS.search(text)):
@@ -82,6 +93,16 @@ class ReportedErrors:
             self.found[key] = ReportedError(code, place, remote, 1, line, line, self.file, times)
         else:
             self.left_out += 1
+
+    def reported(self) -> tuple[ReportedError, ...]:
+        """Every error, with the ranks that wrote it as far as lines of the same process name these."""
+        own = {
+            key: tuple(
+                sorted({self._ranks[each] for each in processes if self._ranks.get(each, OF_SEVERAL) != OF_SEVERAL})
+            )
+            for key, processes in self._processes.items()
+        }
+        return tuple(replace(each, waiting=own.get(key, ())) for key, each in self.found.items())
 
     @property
     def notes(self) -> list[str]:

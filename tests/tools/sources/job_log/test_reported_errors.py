@@ -21,6 +21,7 @@ WAITED = (
     "EI0002: [PID: 7] 2026-03-01-11:59:30.645.648 The wait execution of the Notify register times out. Reason: "
     "The Notify register has not received the Notify record from remote rank [{rank}].base information: [taskID[5]]"
 )
+OF_PROCESS = "[ERROR] 2026-03-01-11:59:30 (PID:7, Device:0, RankID:{rank}) ERR00100 PTA call acl api failed"
 LINK = "[ERROR] HCCL(39,t) | 10.0.0.8({to}) | 16666 | 10.0.0.9({own}) | 0 | server | time out | DISABLE |"
 AGENTS = '[ERROR] HCCL(39,t) TopoDetect ERROR occur !!! fault_type[1], fault_info["Failed to connect agent[1,3,]"]'
 
@@ -136,3 +137,22 @@ def test_every_known_code_says_something_and_whose_it_is() -> None:
     rows = table("device_errors")
     assert {row["whose"] for row in rows.values()} == {"device", "program", "open"}
     assert all(row["says"] and not row["says"].endswith(".") for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "waiting"),
+    [
+        ([OF_PROCESS.format(rank=8)], (8,)),
+        ([OF_PROCESS.format(rank=8), OF_PROCESS.format(rank=9)], ()),
+        ([], ()),
+    ],
+)
+def test_the_rank_that_waited_is_the_one_that_its_process_names_once(
+    tmp_path: Path, before: list[str], waiting: tuple[int, ...]
+) -> None:
+    profile = profile_of(tmp_path, *before, WAITED.format(rank="unknown"))
+    assert profile.run.job_log is not None
+    assert [each.waiting for each in profile.run.job_log.errors] == [waiting]
+    check = check_of(profile, "communication.hccl_errors")
+    assert check is not None
+    assert ("Rank 8 waited" in check.support[0].template) is bool(waiting)
