@@ -149,7 +149,12 @@ node1:100:110 [0] NCCL INFO Using network Socket
     other = "node2:7:8 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n"
     check = answer(profile_of(tmp_path, begins + other + "node2:7:8 [0] NCCL INFO Using network Socket\n"), LIBRARY_LOG)
     (finding,) = check.findings
-    assert (finding.mechanism, finding.claim.names, finding.confidence) == ("socket_fallback", ("node1", "node2"), 0.6)
+    assert (finding.mechanism, finding.claim.names[:2], finding.confidence) == (
+        "socket_fallback",
+        ("node1", "node2"),
+        0.6,
+    )
+    assert finding.claim.names[2] == "NET/IB : Unable to open device mlx5_0"
     assert finding.details[0].names == (
         "NET/IB : Unable to open device mlx5_0",
         "Failed to initialize NET plugin IB",
@@ -706,3 +711,58 @@ def test_a_switched_off_transport_is_no_forced_algorithm_and_defaults_are_no_fin
     passed = " ".join(f"-x {each}" for each in settings.split())
     check = answer(profile_of(tmp_path, f"$ mpirun -np 2 {passed} ./build/all_reduce_perf -b 8\n{TEST}"), LIBRARY_LOG)
     assert [finding.mechanism for finding in check.findings] == mechanisms
+
+
+def on_one_host(channels: int, link: str = "NVL", hosts: int = 1, extra: tuple[str, ...] = ()) -> str:
+    """NCCL's lines of two devices, with or without the line that states how they are joined."""
+    lines = list[str]()
+    for rank in range(2):
+        head = f"node{rank % hosts}:{100 + rank}:110 [{rank}] NCCL INFO "
+        comm = f"comm 0x{rank}a rank {rank} nranks 2 cudaDev {rank} busId 17000 commId 0x5"
+        graph = f"Pattern 4, crossNic 0, nChannels 12, bw 20.0/20.0, type {link}/PIX, sameChannels 1"
+        lines += [head + each for each in extra]
+        lines += [f"{head}{comm} - Init START", *([head + graph] if link else [])]
+        lines += [f"{head}Channel 0{at}/0 : {rank}[0] -> {1 - rank}[0] via P2P/IPC" for at in range(channels)]
+        lines += [f"{head}{channels} coll channels, 0 nvls channels", f"{head}{comm} - Init COMPLETE"]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(("link", "sure"), [("NVL", True), ("", False)])
+def test_two_channels_between_devices_of_one_host_are_few_and_less_surely_where_nvlink_is_not_stated(
+    tmp_path: Path, link: str, sure: bool
+) -> None:
+    (finding,) = answer(profile_of(tmp_path, on_one_host(2, link)), LIBRARY_LOG).findings
+    assert (finding.cause, finding.mechanism, finding.saving) == ("network_configuration", None, None)
+    assert [fact.value for fact in finding.claim.facts] == [2.0]
+    assert (finding.confidence >= 0.5) == sure
+    assert ("usual over PCIe" in finding.claim.template) != sure
+
+
+def test_a_limit_on_channels_is_named_with_the_few_channels_and_once(tmp_path: Path) -> None:
+    text = on_one_host(1, extra=("NCCL_MAX_NCHANNELS set by environment to 1.",))
+    (finding,) = answer(profile_of(tmp_path, text), LIBRARY_LOG).findings
+    assert (finding.mechanism, finding.claim.names) == ("algorithm_override", ("NCCL_MAX_NCHANNELS",))
+
+
+@pytest.mark.parametrize(("channels", "link", "hosts"), [(4, "NVL", 1), (2, "PHB", 1), (2, "NVL", 2)])
+def test_more_channels_and_two_over_pcie_or_between_hosts_are_usual(
+    tmp_path: Path, channels: int, link: str, hosts: int
+) -> None:
+    assert not answer(profile_of(tmp_path, on_one_host(channels, link, hosts)), LIBRARY_LOG).findings
+
+
+@pytest.mark.parametrize("kind", ["INFO ", "graph/xml.cc:635 NCCL WARN "])
+def test_a_topology_file_that_cannot_be_opened_is_stated(tmp_path: Path, kind: str) -> None:
+    head = "node0:1:2 [0] " + ("NCCL " if kind == "INFO " else "")
+    lines = (
+        f"{head}{kind}Could not open XML topology file /etc/nope.xml : No such file or directory",
+        "node0:1:2 [0] NCCL INFO NCCL_TOPO_FILE set by environment to /etc/nope.xml",
+    )
+    (finding,) = answer(profile_of(tmp_path, "\n".join(lines) + "\n"), LIBRARY_LOG).findings
+    assert (finding.mechanism, finding.claim.names) == ("topology_file", ("/etc/nope.xml",))
+
+
+def test_sockets_are_stated_with_the_first_adapter_that_could_not_be_used(tmp_path: Path) -> None:
+    (finding, _) = answer(profile_of(tmp_path, NCCL.replace("NET/IB/0/GDRDMA", "P2P/IPC")), LIBRARY_LOG).findings
+    assert "before that it reports {n0}" in finding.claim.template
+    assert finding.claim.names == ("NET/IB : No device found",)

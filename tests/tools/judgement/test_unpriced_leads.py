@@ -59,7 +59,8 @@ def test_a_large_timer_of_batches_is_a_wait_for_data_with_its_share(tmp_path: Pa
     text = " iteration {:8d}/ 1000 | elapsed time per iteration (ms): 1000.0 | loss scale: 8192.0 |\n"
     text += "time (ms) | forward: 300.0 | backward: 400.0 | {}: {}"
     (lead,) = diagnosed(tmp_path, *(text.format(at, timer, 250.0) for at in range(1, 41))).leads
-    assert (lead.place.part, lead.impact_pct) == ("data_wait", pytest.approx(25.0))
+    assert lead.place.part == "data_wait"
+    assert lead.impact_pct == pytest.approx(25.0)
     assert lead.impact_ms_per_step == pytest.approx(250.0)
     assert [each.cause for each in lead.candidates] == ["slow_data_reading", "slow_data_processing"]
 

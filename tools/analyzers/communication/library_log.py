@@ -9,6 +9,7 @@ from tools.analyzers.support.answers import clean, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
+from tools.metrics.recorded.job_log import largest_communicator
 from tools.metrics.recorded.repeated_lines import nccl_warning, nccl_warnings
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, NcclFacts
@@ -44,6 +45,7 @@ class Forced:
         return "transport switched off by environment" if self.mechanism == SWITCHED_OFF else ALGORITHM_FORCED
 
 
+CHANNEL_LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")
 FORCED = (
     Forced("NCCL_ALGO", "algorithm_override", re.compile(r".")),
     Forced("NCCL_PROTO", "algorithm_override", re.compile(r".")),
@@ -67,9 +69,11 @@ def library_log(profile: Profile) -> Check | None:
     log = profile.run.job_log
     if log is None or not (log.nccl.lines or log.nccl.settings or len(log.comm_tests)):
         return None
-    findings = [each for each in (_sockets(profile, log), _no_direct(profile, log)) if each is not None]
+    known = (_sockets(profile, log), _no_direct(profile, log), _few_channels(profile, log), _no_topology(profile, log))
+    findings = [each for each in known if each is not None]
     support = _path(profile, log)
-    findings += _forced(profile, log.nccl)
+    named = {name for each in findings for name in each.claim.names}
+    findings += [each for each in _forced(profile, log.nccl) if named.isdisjoint(each.claim.names)]
     if findings:
         return replace(found(*findings), support=tuple(support))
     if ADAPTER in transports(log) and DIRECT not in transports(log):
@@ -98,6 +102,7 @@ def _sockets(profile: Profile, log: JobLog) -> Finding | None:
         claim = say("NCCL chose TCP sockets as the network in some processes, and {n0} in others.", names=others[:1])
     else:
         return None
+    claim = _with_reason(claim, log)
     over = not used or not used.isdisjoint((ADAPTER, DIRECT))
     return Finding(
         cause="network_configuration",
@@ -120,6 +125,14 @@ def _next_to_sockets(log: JobLog) -> tuple[str, ...]:
     """The other networks of a job of which some processes chose sockets; () where none did."""
     chosen = [each.value for each in log.nccl.network]
     return tuple(each for each in chosen if each != "Socket") if "Socket" in chosen else ()
+
+
+def _with_reason(claim: Sentence, log: JobLog) -> Sentence:
+    """The claim with the first adapter or plug-in that NCCL tried before in vain."""
+    for tried in log.nccl.fallbacks[:1]:
+        text = f"{claim.template.removesuffix('.')}; before that it reports {{n{len(claim.names)}}}."
+        return replace(claim, template=text, names=(*claim.names, tried.value))
+    return claim
 
 
 def _reasons(log: JobLog) -> tuple[Sentence, ...]:
@@ -151,6 +164,52 @@ def _no_direct(profile: Profile, log: JobLog) -> Finding | None:
     )
 
 
+FEW = "NCCL uses only {0} between the devices of one host"
+NVLINK = "NVL"
+P2P = "P2P"
+
+
+def _few_channels(profile: Profile, log: JobLog) -> Finding | None:
+    """One or two channels between devices of one host that NVLink joins, or may join."""
+    largest, limits = largest_communicator(log), profile.thresholds
+    if largest is None or largest.channels is None or largest.channels > limits["few_nccl_channels"]:
+        return None
+    if len({host for host, _, _ in largest.processes}) != 1 or len(largest.processes) < largest.size:
+        return None
+    joined = NVLINK in largest.links
+    if not joined and (largest.links or set(largest.transports) != {P2P}):
+        return None
+    forced = next((name for name in CHANNEL_LIMITS if name in log.nccl.settings), "")
+    text = f"{FEW}, which NVLink joins" if joined else f"{FEW}: few if NVLink joins them, usual over PCIe"
+    text += "; {n0} is set by the environment." if forced else "."
+    return Finding(
+        cause="network_configuration",
+        mechanism="algorithm_override" if forced else None,
+        claim=say(text, measure(profile, "nccl_channels"), names=(forced,) if forced else ()),
+        confidence=limits["few_nccl_channels_confidence" if joined else "few_nccl_channels_unsure_confidence"],
+        impact_ms=0.0,
+        impact_method=NO_COST,
+        disproved_by="nccl-tests is as fast with more channels (`NCCL_MIN_NCHANNELS`)",
+        signals=("few channels in the log",),
+    )
+
+
+def _no_topology(profile: Profile, log: JobLog) -> Finding | None:
+    """A topology file that NCCL was to use and could not open."""
+    for each in log.nccl.unread_topology[:1]:
+        return Finding(
+            cause="network_configuration",
+            mechanism="topology_file",
+            claim=say("NCCL could not open the topology file {n0} and goes on without it.", names=(each.value,)),
+            confidence=profile.thresholds["log_forced_setting_confidence"],
+            impact_ms=0.0,
+            impact_method=NO_COST,
+            disproved_by="the steps are as long once the file is there, or `NCCL_TOPO_FILE` is not set",
+            signals=("topology file missing",),
+        )
+    return None
+
+
 def _forced(profile: Profile, nccl: NcclFacts) -> list[Finding]:
     return [
         Finding(
@@ -165,6 +224,7 @@ def _forced(profile: Profile, nccl: NcclFacts) -> list[Finding]:
         )
         for each in FORCED
         if (stated := nccl.settings.get(each.name)) is not None
+        and not (each.mechanism == "topology_file" and nccl.unread_topology)
         and each.values.match(stated.value)
         and not (each.values is ON and OFF.match(stated.value))
     ]

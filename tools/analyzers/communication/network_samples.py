@@ -6,6 +6,7 @@ from tools.analyzers.support.answers import cannot_answer, clean, confidence, fo
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
+from tools.run.recorded.counters import COUNTERS
 from tools.views.counters import CounterView, counter_view
 from tools.views.profile import Profile
 
@@ -54,7 +55,7 @@ def network(profile: Profile) -> Check | Finding | None:
         return symptom(*notes)
     if not read_twice and again is None:
         return cannot_answer(ONCE, TWICE, *_totals(profile, view, counted))
-    flat = [say("Between the readings there were {0}.", fact) for fact in list(read_twice.values())[:3]]
+    flat = [say(f"{_named(name)} between the readings: {{0}}.", fact) for name, fact in list(read_twice.items())[:3]]
     kept = [say("{0} of the TCP segments were sent again.", again)] if again is not None else []
     return clean(*flat, *kept)
 
@@ -74,8 +75,9 @@ MOST_RATES = 2
 
 def _rates(profile: Profile, risen: list[str]) -> list[Sentence]:
     """How fast the first counters rose, where the times of their readings are known."""
-    rates = (measured(profile, "counted_per_s", counter=counter) for counter in risen)
-    return [say("That is {0}.", rate) for rate in list(filter(None, rates))[:MOST_RATES]]
+    rates = ((counter, measured(profile, "counted_per_s", counter=counter)) for counter in risen)
+    known = [(counter, rate) for counter, rate in rates if rate is not None]
+    return [say(f"{_named(counter)} came at {{0}}.", rate) for counter, rate in known[:MOST_RATES]]
 
 
 def _tcp(profile: Profile, again: Fact | None) -> list[Sentence]:
@@ -101,4 +103,11 @@ def _retransmission(profile: Profile, risen: Fact, notes: list[Sentence]) -> Fin
 def _totals(profile: Profile, view: CounterView, counted: list[str]) -> list[Sentence]:
     """What was counted since the start, where that is anything."""
     facts = (measured(profile, "counted_total", counter=counter) for counter in counted)
-    return [say("Counted so far: {0}.", fact) for fact in facts if fact is not None and fact.value > 0.0][:3]
+    known = zip(counted, facts, strict=True)
+    text = "{} since the counters started: {{0}}."
+    return [say(text.format(_named(name)), fact) for name, fact in known if fact is not None and fact.value > 0.0][:3]
+
+
+def _named(counter: str) -> str:
+    label = COUNTERS[counter].label
+    return label[:1].upper() + label[1:]

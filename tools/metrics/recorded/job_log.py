@@ -14,7 +14,7 @@ from tools.errors import UsageError
 from tools.metrics.communication.pipeline import at_least_one, expected_bubble
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.run.model import JOB_LOG_FORMAT
-from tools.run.recorded.job_log import SINGLE, JobLog, LogWarning
+from tools.run.recorded.job_log import SINGLE, Communicator, JobLog, LogWarning
 from tools.views.profile import Profile
 
 ROW_ROUNDING = 0.005  # GB/s: half of the last digit that nccl-tests prints for a row
@@ -300,14 +300,19 @@ def nccl_connections(profile: Profile, transport: str) -> Measurement:
     return of_lines(log, float((own["connections"] - own["known"]).sum()), own, f"connections over {transport}")
 
 
+def largest_communicator(log: JobLog) -> Communicator | None:
+    """The communicator with the most ranks of those whose channels are stated; None where none are."""
+    known = [each for each in log.nccl.communicators if each.channels is not None and each.size > 1]
+    return max(known, key=lambda each: each.size, default=None)
+
+
 @metric("channels", "NCCL channels of the largest communicator", "How many channels do collectives use?")
 def nccl_channels(profile: Profile) -> Measurement:
     """Collective channels of the communicator with the most ranks."""
     log = job_log(profile)
-    known = [each for each in log.nccl.communicators if each.channels is not None and each.size > 1]
-    if not known:
+    largest = largest_communicator(log)
+    if largest is None:
         raise UsageError("the job's output does not state NCCL's channels")
-    largest = max(known, key=lambda each: each.size)
     row = {"communicator": largest.key, "ranks": largest.size}
     rows = pd.DataFrame([{**row, "line": largest.channels_line, "file": largest.channels_file}])
     return of_lines(log, float(largest.channels or 0), rows, "coll channels")

@@ -172,6 +172,7 @@ class Communicator:
     channels_file: int = 0
     connections: tuple[Connected, ...] = ()
     init_s: float | None = None
+    links: frozenset[str] = frozenset()  # how its graphs join devices of a host: "NVL", "PIX", "SYS"
     processes: frozenset[tuple[str, str, str]] = frozenset()  # host, process and device
     open_ends: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
 
@@ -248,6 +249,7 @@ class NcclFacts:
     gpu_direct_off: tuple[Cited, ...] = ()  # the adapters for which GPUDirect RDMA is disabled
     gpu_direct_on: tuple[Cited, ...] = ()
     fallbacks: tuple[Cited, ...] = ()  # adapters or plug-ins that NCCL tried and could not use; each reason once
+    unread_topology: tuple[Cited, ...] = ()  # topology files that could not be opened; each once
     hosts: tuple[str, ...] = ()
     path_bandwidths: tuple[Cited, ...] = ()  # GB/s, the most of a path that NCCL found in the machine; one of each host
     lines: int = 0  # those that were looked at

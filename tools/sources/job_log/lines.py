@@ -29,6 +29,7 @@ WORDS = (
         b" via ",
         b"by environment",
     ),
+    *(b"Pattern ", b"XML topology file"),
     *(
         b"GPU Direct",
         b"=== System : max",

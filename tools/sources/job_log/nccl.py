@@ -33,6 +33,9 @@ INIT = re.compile(
     r"(?: localSize.*?)? - Init (START|COMPLETE)"
 )
 TIMINGS = re.compile(r"Init timings.*?: rank (\d+) nranks (\d+) total (\d+(?:\.\d*)?)")
+# "Pattern 4, crossNic 0, nChannels 12, bw 20.0/20.0, type NVL/PIX, sameChannels 1": within a host and to its adapters
+GRAPH = re.compile(r"Pattern \d{1,2}, crossNic .{1,80}, type ([A-Z]{2,6})/")
+TOPOLOGY = re.compile(r"Could not open XML topology file (.{1,160}?)(?: :|\Z)")
 CHANNELS = re.compile(r"(\d{1,5}) coll channels")
 VIA = re.compile(r" via (NET/[A-Za-z][\w ]*|P2P|SHM|COLLNET|NVLS|DIRECT)(\S*)")
 # "Channel 00/0 : 19[8a000] -> 20[1a000] [receive] via NET/IB/3": of a network both ranks print the connection.
@@ -61,6 +64,7 @@ class _Connections:
     channels: int | None = None
     channels_line: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)
     # By transport, of connections whose other end is not known yet: lines that send less those that receive, by the
     # hash of the connection.
     open_ends: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -104,6 +108,7 @@ class NcclReader:
         self.settings: dict[str, Cited] = {}
         self._network: dict[str, Cited] = {}
         self._fallbacks: dict[str, Cited] = {}
+        self._unread_topology: dict[str, Cited] = {}
         self._interfaces: dict[str, Cited] = {}
         self._direct: dict[str, dict[str, Cited]] = {"Enabled": {}, "Disabled": {}}
         self._joined: dict[str, _Joined] = {}
@@ -185,6 +190,12 @@ class NcclReader:
     def _fell_back(self, number: int, process: Process, found: re.Match[str]) -> None:
         self._note(self._fallbacks, found[0].strip(), number)
 
+    def _graph(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._own(process).links.add(found[1])
+
+    def _no_topology(self, number: int, process: Process, found: re.Match[str]) -> None:
+        self._note(self._unread_topology, found[1].strip(), number)
+
     def _listens(self, number: int, process: Process, found: re.Match[str]) -> None:
         self._note(self._interfaces, f"NET/{found[1]} : {found[2].strip()}", number)
 
@@ -247,6 +258,7 @@ class NcclReader:
         joined = self._joined[key].connections
         if own.channels is not None and (joined.channels is None or own.channels < joined.channels):
             joined.channels, joined.channels_line = own.channels, own.channels_line
+        joined.links |= own.links
         self._open -= 2 * _add(joined, own)
 
     def _timed(self, number: int, process: Process, found: re.Match[str]) -> None:
@@ -266,6 +278,7 @@ class NcclReader:
             gpu_direct_off=tuple(self._direct["Disabled"].values()),
             gpu_direct_on=tuple(self._direct["Enabled"].values()),
             fallbacks=tuple(self._fallbacks.values()),
+            unread_topology=tuple(self._unread_topology.values()),
             places=tuple(self._places),
             warnings=tuple(self._warnings.values()),
             hosts=tuple(self._hosts),
@@ -301,6 +314,7 @@ class NcclReader:
             channels_file=self.file,
             connections=own.connected(self.file),
             init_s=joined.init_s,
+            links=frozenset(own.links),
             processes=frozenset(joined.processes),
             open_ends=own.open_ends,
         )
@@ -331,6 +345,8 @@ READS: tuple[tuple[re.Pattern[str], Read], ...] = (
     (VIA, NcclReader._connected),
     (INIT, NcclReader._initialised),
     (CHANNELS, NcclReader._counted),
+    (GRAPH, NcclReader._graph),
+    (TOPOLOGY, NcclReader._no_topology),
     (TIMINGS, NcclReader._timed),
     (SETTING, NcclReader._set),
     (NETWORK, NcclReader._uses),

@@ -20,6 +20,7 @@ def joined_nccl(files: Sequence[NcclFacts]) -> NcclFacts:
         gpu_direct_off=_once(each.gpu_direct_off for each in files),
         gpu_direct_on=_once(each.gpu_direct_on for each in files),
         fallbacks=_once(each.fallbacks for each in files),
+        unread_topology=_once(each.unread_topology for each in files),
         hosts=tuple(dict.fromkeys(host for each in files for host in each.hosts)),
         lines=sum(each.lines for each in files),
         communicators=tuple(map(_joined, _by_key(each.communicators for each in files))),
@@ -58,6 +59,7 @@ def _joined(parts: list[Communicator]) -> Communicator:
         channels_file=fewest.channels_file,
         connections=_connections(parts),
         init_s=max((each.init_s for each in parts if each.init_s is not None), default=None),
+        links=frozenset[str]().union(*(each.links for each in parts)),
         processes=frozenset[tuple[str, str, str]]().union(*(each.processes for each in parts)),
         open_ends={},
     )

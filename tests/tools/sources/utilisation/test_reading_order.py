@@ -78,4 +78,8 @@ def test_totals_that_fall_are_of_another_machine_or_start(tmp_path: Path) -> Non
 def test_one_file_alone_stays_a_total_since_the_start(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, before=read(850))
     assert measure(profile, "counted_total", counter="rdma_out_of_sequence").value == 850.0
+    check = check_of(profile, "communication.network_samples")
+    assert check is not None
+    said = [each.template for each in check.support]
+    assert "RDMA packets out of sequence since the counters started: {0}." in said
     assert not [note for note in profile.run.notes if "before" in note and "after" in note]
