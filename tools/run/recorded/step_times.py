@@ -72,9 +72,11 @@ def other_disagreements(run: Run) -> Iterator[str]:
     log = run.job_log
     if log is None or log.steps.empty or log.step_time == "smoothed":
         return
-    used = log.files[int(log.steps["file"].iloc[0])]
     for other in log.other_steps:
-        both = None if other.step_time == "smoothed" else _common(log.steps, other.steps)
+        same = log.steps["rank"].isin(set(other.steps["rank"])).to_numpy(dtype=bool)
+        steps = log.steps[same] if same.any() else log.steps
+        used = log.files[int(steps["file"].iloc[0])]
+        both = None if other.step_time == "smoothed" else _common(steps, other.steps)
         if both is None:
             continue
         own_ms, other_ms = both
@@ -85,6 +87,11 @@ def other_disagreements(run: Run) -> Iterator[str]:
                 f"{apart_pct:.0f} % apart (up to {MOST_APART_PCT:.0f} % is taken as the same): they count steps "
                 "differently, one holds evaluations or saves too, or one is of another run; the first is used"
             )
+
+
+def both_state(first: pd.DataFrame, second: pd.DataFrame) -> bool:
+    """Whether two tables state the times of the same steps."""
+    return _common(first, second) is not None
 
 
 def _common(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float] | None:

@@ -23,11 +23,13 @@ from tools.run.recorded.job_log import (
     JobLog,
     LinesApart,
     OfWholeRun,
+    OtherSteps,
     StepTime,
     Throughput,
     WatchdogStatus,
     WholeRunKind,
 )
+from tools.run.recorded.step_times import both_state
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
@@ -353,6 +355,8 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
     steps: dict[int, pd.DataFrame] = {}
     holders: dict[int, str] = {}
     left_out: set[str] = set()
+    others: dict[str, list[pd.DataFrame]] = {}
+    kinds = {log.files[0]: log.step_time for log in logs}
     for log in logs:
         for number, table in log.steps.groupby("rank"):
             rank, name, before = int(str(number)), log.files[0], holders.get(int(str(number)))
@@ -360,6 +364,9 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
             if before is not None:
                 notes.append(f"several files hold steps of rank {rank}; the one with the most is used")
                 left_out.add(before if longer else name)
+                kept, other = (table, steps[rank]) if longer else (steps[rank], table)
+                if both_state(kept, other):
+                    others.setdefault(before if longer else name, []).append(other)
             if longer:
                 steps[rank], holders[rank] = table, name
     used = [log for log in logs if not log.steps.empty] or logs
@@ -402,6 +409,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         lines_apart=tuple(each for log in logs for each in log.lines_apart),
         unused=tuple(sorted(left_out - set(holders.values()))),
         used=tuple(dict.fromkeys(holders.values())) if left_out else (),
+        other_steps=tuple(OtherSteps(name, _table(own, STEP_COLUMNS), kinds[name]) for name, own in others.items()),
     )
     return whole, tuple(dict.fromkeys(notes))
 

@@ -80,3 +80,21 @@ def test_sources_of_other_steps_are_not_compared(tmp_path: Path) -> None:
 def test_a_packed_event_file_of_a_folder_is_read_like_a_plain_one(tmp_path: Path) -> None:
     run = folder(tmp_path, 500.0, gzip.compress(events(0.7)), "events.out.tfevents.1.gz")
     assert [each.median_ms for each in step_times(run)] == pytest.approx([500.0, 700.0])
+
+
+@pytest.mark.parametrize(("other_ms", "conflict"), [(505.0, False), (650.0, True)])
+def test_two_logs_of_the_same_steps_are_held_against_each_other(
+    tmp_path: Path, other_ms: float, conflict: bool
+) -> None:
+    (tmp_path / "a.log").write_text(megatron(*((step, 500.0) for step in range(1, 41))))
+    (tmp_path / "b.log").write_text(megatron(*((step, other_ms) for step in range(1, 31))))
+    conflicts = load_run([tmp_path]).conflicts
+    assert bool(conflicts) is conflict
+    if conflict:
+        assert "a.log states 500 ms for steps that take 650 ms by b.log, 30 % apart" in conflicts[0]
+
+
+def test_logs_of_other_steps_of_the_same_rank_are_no_conflict(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(megatron(*((step, 500.0) for step in range(1, 41))))
+    (tmp_path / "b.log").write_text(megatron(*((step, 650.0) for step in range(41, 71))))
+    assert load_run([tmp_path]).conflicts == ()
