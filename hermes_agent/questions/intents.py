@@ -33,6 +33,7 @@ from hermes_agent.questions.answers import (
     single_collective,
     steps,
     throughput,
+    untraced,
     whole_run,
 )
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
@@ -41,7 +42,7 @@ from hermes_agent.questions.answers.timed_communication import ASKED, timed_comm
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.fallback import by_diagnosis, of_parts, with_diagnosis
 from hermes_agent.questions.nccl_output import of_nccl
-from hermes_agent.questions.prose import blocks, bullets, unbracketed
+from hermes_agent.questions.prose import blocks, bullets, span, unbracketed
 from hermes_agent.questions.reading import asked
 from hermes_agent.questions.reading.lengths import LENGTH, lengths
 from hermes_agent.questions.reading.question import (
@@ -60,6 +61,7 @@ from hermes_agent.questions.reading.spelling import corrected
 from hermes_agent.questions.subject_match import nearest_only
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
+from tools.views.counters import counter_view
 
 NOT_UNDERSTOOD = "not_understood"
 NOT_MEASURABLE = "not_measurable"
@@ -155,6 +157,8 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 
 
 EVALUATION = "evaluation"  # the topic
+NO_DEVICE = "No such device was sampled"
+NO_ANSWER = "This run has no answer to exactly that"
 
 
 def _not_measurable(discussion: Discussion, question: Question, error: UsageError) -> str:
@@ -177,6 +181,11 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     name, text = _answered(discussion, question, spoken)
     if question.page:
         return name, text
+    if text.startswith(NO_DEVICE):
+        return name, text
+    unanswered = name == NOT_MEASURABLE or (name == FIGURE and text.startswith(NO_ANSWER))
+    if (unanswered or name in OF_PARTS) and (found := untraced.of_part(discussion, question, text, unanswered)):
+        return (RECORDED if unanswered and cited_ids(found) else name), found
     if name == NOT_UNDERSTOOD and (found := by_diagnosis(discussion, question, understood=False)):
         return "overview", found
     if name in OF_THEIR_OWN:
@@ -234,7 +243,7 @@ def _figure_or(
         profile = discussion.profile()
         if profile.traced or profile.run.ascend is not None:
             return FIGURE, figures.declined(wanted, unbracketed(str(error)))
-        none = f"This run has no answer to exactly that, {wanted.spoken}"
+        none = f"{NO_ANSWER}, {wanted.spoken}"
         if wanted.topic.title == EVALUATION and profile.run.job_log is not None:
             unstated = f"{none}: {wording('no_evaluation_line')}, and no trace was read."
             return FIGURE, job_output.stated_evaluations(discussion) or unstated
@@ -291,13 +300,26 @@ def _no_such_rank(discussion: Discussion, question: Question) -> str:
             alike.setdefault(_group_of(screening, rank), []).append(rank)
     if alike and "" not in alike:
         return " ".join(_by_summary(asked, known, group) for group, asked in alike.items())
+    log = discussion.profile().run.job_log
+    if known and log is not None and not log.ranks_stated and not discussion.profile().traced:
+        return wording("no_ranks_read")
     if known:
         return f"This run has no such rank; it has {rank_list(known)}."
     recorded = recorded_ranks(discussion)
+    if not recorded and (view := counter_view(discussion.profile())) is not None and view.devices:
+        return _no_such_device(question.ranks, view.devices)  # numbers of GPUs are those of devices
     if not recorded:
         return "No rank of this run is known."
     lacks = "" if set(question.ranks) <= set(recorded) else "This run has no such rank. "
     return f"{lacks}{wording('collectives_only').format(rank_list(recorded))}"
+
+
+def _no_such_device(asked: Collection[int], devices: Collection[str]) -> str:
+    """A sentence where devices are asked about that were not sampled; else empty."""
+    sampled = sorted({int(name.split()[0]) for name in devices if name.split()[0].isdecimal()})
+    if not sampled or set(asked) <= set(sampled):
+        return ""
+    return f"{NO_DEVICE}; the samples are of {span('device', sampled)}."
 
 
 def _by_summary(asked: Sequence[int], known: Collection[int], group: str) -> str:
@@ -349,6 +371,7 @@ OF_THEIR_OWN = {
     NOT_UNDERSTOOD, FIGURE, "help", "identifiers", "workload", "what_if", "similar_cases", "not_recorded", "change",
     "settings", "gaps", "certainty",
 }  # fmt: skip
+OF_PARTS = {"suspicion", "host_use", "bound", "utilisation", "not_recorded", "overlap", "launch_queue"}
 BROAD = {  # kinds that answer whatever holds one of their words
     NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
 }  # fmt: skip

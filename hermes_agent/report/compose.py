@@ -108,7 +108,7 @@ class _Composer:
             recall_note=self._recall_note(),
             comparison=comparison,
             next_measurements=next_measurements(self.findings.checks, self.ranking.needs),
-            record_next=recordings_next(self.findings.checks, self.ranking.needs),
+            record_next=recordings_next(self.profile, self.findings.checks, self.ranking.needs),
             answer=answer,
             notes=clean_notes([*self.profile.run.notes, *of_series, *self.findings.notes]),
             evidence=[evidence_record(entry.id, entry.fact) for entry in self.ledger.entries()],

@@ -18,6 +18,7 @@ from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.routes import Route
 from tools.judgement.verdict import DEVICE_BACKENDS
+from tools.judgement.wanted_source import recorded_already
 from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
@@ -312,14 +313,16 @@ def next_measurements(checks: Sequence[Check], first: str = "") -> list[str]:
     return list(dict.fromkeys(need for need in needs if need))
 
 
-def recordings_next(checks: Sequence[Check], first: str = "") -> list[record.RecordNextRecord]:
+def recordings_next(profile: Profile, checks: Sequence[Check], first: str = "") -> list[record.RecordNextRecord]:
     """Return the recordings that would answer most of the checks that cannot answer."""
+    ascend = profile.run.ascend is not None
     needs = {check.name: check.needs for check in checks if check.status == "cannot_answer" and check.needs}
+    here = frozenset() if profile.traced else recorded_already(profile)
     return [
         record.RecordNextRecord(
             recording=each.recording.id, do=each.recording.do, shows=each.recording.shows, checks=list(each.checks)
         )
-        for each in record_next(needs, first)
+        for each in record_next(needs, first, here, ascend)
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tools.judgement.hypotheses import Hypothesis
 from tools.knowledge.hypothesis_tests import tests_of
 from tools.knowledge.taxonomy import causes
+from tools.views.counters import counter_view
 from tools.views.profile import Profile
 
 COMPETING = 2  # hypotheses on one part, from which on a person is asked
@@ -45,6 +46,19 @@ def wanted_source(profile: Profile, hypotheses: Sequence[Hypothesis]) -> WantedS
     named = f"{', '.join(most)} or {last}" if most else last
     about = f"lead {place[0]}" if place[0] else place[1].replace("_", " ") or "the step"
     return WantedSource(SOURCES[source], _untraced(profile) if source == "ranks" else (), f"{named} ({about})")
+
+
+def recorded_already(profile: Profile) -> frozenset[str]:
+    """The ids of the recordings (``recordings.yaml``) of which nothing more would come."""
+    run, log, view = profile.run, profile.run.job_log, counter_view(profile)
+    known = {
+        "monitor": run.records is not None,
+        "output": log is not None and log.nccl.lines > 0 and not log.steps.empty,
+        "bandwidth": log is not None and not log.comm_tests.empty,
+        "utilization": view is not None and any(each.has("device_clock_mhz") for each in view.devices.values()),
+        "stacks": run.host_stacks is not None,
+    }
+    return frozenset(name for name, here in known.items() if here)
 
 
 def _missing(profile: Profile, source: str) -> bool:

@@ -36,6 +36,11 @@ def recordings_for(need: str) -> tuple[str, ...]:
     return tuple(name for name, each in recordings().items() if each.words.search(need))
 
 
+def next_recording(names: Sequence[str], here: frozenset[str]) -> Recording | None:
+    """The first of the recordings that the run does not hold; None where it holds all."""
+    return next((recordings()[name] for name in names if name not in here), None)
+
+
 @dataclass(frozen=True)
 class RecordNext:
     """One recording to make next, and the checks that it would answer."""
@@ -44,15 +49,21 @@ class RecordNext:
     checks: tuple[str, ...]
 
 
-def record_next(needs: Mapping[str, str], first: str = "") -> tuple[RecordNext, ...]:
+ON_ASCEND: Mapping[str, str] = {"trace": "level1", "nsys": "level1"}  # the profiler of these devices
+NOT_ON_ASCEND = ("utilization", "memory")  # tools of other devices
+
+
+def record_next(
+    needs: Mapping[str, str], first: str = "", here: frozenset[str] = frozenset(), ascend: bool = False
+) -> tuple[RecordNext, ...]:
     """At most ``MOST`` recordings that answer most of the open checks (what each needs, by name).
 
     ``first`` is what would settle the verdict: its recording comes before the others. Of those that answer equally
-    many checks the cheapest is taken.
+    many checks the cheapest is taken, on devices of Ascend that of its own profiler, and none that is ``here`` already.
     """
-    left = {name: set(recordings_for(need)) for name, need in needs.items()}
+    left = {name: {*_possible(recordings_for(need), here, ascend)} for name, need in needs.items()}
     chosen: list[RecordNext] = []
-    wanted: Sequence[str] = recordings_for(first)[:1]
+    wanted: Sequence[str] = _possible(recordings_for(first), here, ascend)[:1]
     while len(chosen) < MOST and (wanted or any(left.values())):
         name = wanted[0] if wanted else max(recordings(), key=lambda each: sum(each in own for own in left.values()))
         answered = tuple(check for check, own in left.items() if name in own)
@@ -60,3 +71,9 @@ def record_next(needs: Mapping[str, str], first: str = "") -> tuple[RecordNext, 
         left = {check: own for check, own in left.items() if check not in answered}
         wanted = ()
     return tuple(chosen)
+
+
+def _possible(names: Sequence[str], here: frozenset[str], ascend: bool) -> tuple[str, ...]:
+    """The recordings of these that can be made on the devices of the run and are not there."""
+    own = [ON_ASCEND.get(each, each) for each in names if each not in NOT_ON_ASCEND] if ascend else names
+    return tuple(dict.fromkeys(each for each in own if each not in here))

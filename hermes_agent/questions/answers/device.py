@@ -130,10 +130,10 @@ def _sampled(discussion: Discussion, name: str) -> str:
 
 def which_limit(discussion: Discussion, question: Question) -> str:
     """How busy the device is, and why it is idle; on a run without one a sentence that there is none."""
-    if not discussion.profile().run.has_device:
-        return wording("no_device")
     if sampled := _sampled(discussion, "computation.device_use"):  # no trace shows what the device waits for
         return blocks([sampled, " ".join(discussion.diagnosis.answer)])
+    if not discussion.profile().run.has_device:
+        return wording("no_device") if discussion.profile().traced else ""
     return blocks([how_busy(discussion, question), launch_queue(discussion, question)])
 
 

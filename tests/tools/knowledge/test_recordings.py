@@ -48,3 +48,15 @@ def test_of_two_that_answer_alike_the_cheaper_one_is_taken() -> None:
 
 def test_every_recording_has_a_command() -> None:
     assert [each.id for each in recordings().values() if "`" not in each.do] == ["whole_files"]
+
+
+def test_on_ascend_its_own_profiler_is_wanted_and_nothing_that_is_there() -> None:
+    needs = {
+        "a": "a trace with device activity",
+        "b": "kernel_details.csv",
+        "c": "`nvidia-smi dmon`",
+        "d": "NCCL_DEBUG",
+    }
+    found = record_next(needs, here=frozenset({"output"}), ascend=True)
+    assert [(each.recording.id, each.checks) for each in found] == [("level1", ("a", "b"))]
+    assert "torch_npu.profiler.profile(" in found[0].recording.do
