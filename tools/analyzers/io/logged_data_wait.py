@@ -93,6 +93,7 @@ def _saving(
         saving(profile, amount.value, least, 1.0, method),
         at_most=not spared and not hidden,
         outside_ms=0.0 if outside is None else outside.value,
+        bound_ms=amount.value,  # no steps drawn again lose more than the whole wait that is stated
     )
     if found.at_most:
         return found

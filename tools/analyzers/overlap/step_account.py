@@ -18,6 +18,7 @@ ACCOUNT_CAP = 0.85  # the account gives times, not what they are spent on
 FREE_PCT = 10.0  # of a step: beyond it the host bounds it (msprof-analyze)
 FREE_CAP = 0.45  # below what makes a verdict: launching is one of several causes
 AGAINST = -0.9  # correlation of free and communication time by rank: what one rank loses the others wait
+EVENED = "profiler tables: stages computing alike"
 
 
 def _steps(profile: Profile) -> pd.DataFrame:
@@ -105,7 +106,7 @@ def stage_balance(profile: Profile) -> Check | Finding | None:
             (over_pct, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=ACCOUNT_CAP
         ),
         ranks=record.stages[heavy],
-        saving=Saving(step_ms, saved_ms, 0.5 * saved_ms, 1.1 * saved_ms, "profiler tables: stages computing alike"),
+        saving=Saving(step_ms, saved_ms, 0.5 * saved_ms, saved_ms, EVENED, bound_ms=saved_ms),
         details=details,
     )
 

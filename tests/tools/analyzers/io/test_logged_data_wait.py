@@ -104,18 +104,20 @@ def test_a_wait_of_which_nothing_else_is_known_is_named_as_such_and_its_fix_begi
     assert "py-spy dump" in fix.how
 
 
-def test_the_range_of_a_few_scattered_lines_is_that_of_their_resamples(tmp_path: Path) -> None:
+def test_the_range_of_a_few_scattered_lines_is_that_of_their_resamples_up_to_the_whole_stated_wait(
+    tmp_path: Path,
+) -> None:
     rows: tuple[Row, ...] = ((200, 0.6, 0.002), (210, 12.0, 11.5), (220, 2.0, 1.4), (230, 0.4, 0.002))
     (cause, *_) = ranking(profile_of(tmp_path, *rows)).causes
     shares = [
         sum(rows[at][2] for at in drawn) / sum(rows[at][1] for at in drawn) for drawn in product(range(4), repeat=4)
     ]
-    low, high = np.quantile(shares, (0.1, 0.9))  # of all 256 resamples
+    low = np.quantile(shares, 0.1)  # of all 256 resamples
     assert cause.alone is not None
     assert not cause.alone.at_most
     assert cause.alone.speedup_low == pytest.approx(1.0 / (1.0 - low), rel=0.1)
-    assert cause.alone.speedup_high == pytest.approx(1.0 / (1.0 - high), rel=0.1)
-    assert cause.alone.speedup_low < cause.alone.speedup < cause.alone.speedup_high
+    assert cause.alone.speedup_low < cause.alone.speedup
+    assert cause.alone.speedup_high == pytest.approx(cause.alone.speedup), "nothing more can be removed"
 
 
 def test_time_outside_of_the_job_s_timer_stays_in_the_predicted_step(tmp_path: Path) -> None:
