@@ -56,6 +56,17 @@ def test_a_run_on_processors_is_not_sent_to_the_tools_of_devices(cause: str) -> 
                 assert not OF_DEVICES.search(row.how), f"{cause}/{mechanism}: {row.how}"
 
 
+OF_CUDA = re.compile(r"CUDA graphs?|CUDA_ALLOC|nccl-tests|NCCL_MAX|'cuda'")
+
+
+@pytest.mark.parametrize("cause", sorted(causes()))
+def test_an_accelerator_of_another_kind_gets_no_advice_for_cuda(cause: str) -> None:
+    for mechanism in (None, *causes()[cause].mechanisms):
+        if mechanism != "no_tensor_core":  # found where the device's matrix units are known
+            for row in optimizations(cause, mechanism, kind="accelerator"):
+                assert not OF_CUDA.search(row.how), f"{cause}/{mechanism}: {row.how}"
+
+
 def test_dense_embedding_gradients_become_sparse_before_anything_is_fused() -> None:
     (first, *_) = optimizations("memory_bound", "dense_embedding_gradients", kind="host")
     assert "sparse=True" in first.how

@@ -14,6 +14,7 @@ from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
 from tools.metrics.host.launches import launch_queue
 from tools.metrics.registry import measure
+from tools.views.device.kind import device_kind
 from tools.views.host.dispatch import host_dispatch
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
@@ -21,6 +22,7 @@ from tools.whatif.change import Change, Scale
 FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
 READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
 FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
+NO_GRAPHS = "the device stays as idle when fewer and larger operators do the same work"
 UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
 
 
@@ -75,6 +77,7 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: F
         details=(say("{0} of the launches find an empty launch queue.", empty),),
         against=tuple(against),
         symptom_of=late_host_causes(profile, worst),
+        disproved_by="" if device_kind(profile) in ("nvidia", "amd") else NO_GRAPHS,
     )
 
 

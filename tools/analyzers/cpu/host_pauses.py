@@ -14,6 +14,7 @@ from tools.findings import Check, Finding, Sentence
 from tools.knowledge.name_patterns import matching
 from tools.metrics.host.pauses import Cover, covering, pause_places, pauses
 from tools.run.events import EventKind
+from tools.views.device.unrecorded import without_launches
 from tools.views.host.batch_making import makes_batch
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
@@ -74,7 +75,10 @@ def work_of(profile: Profile, rank: int, found: Cover) -> Work:
 )
 def host_pauses(profile: Profile) -> Check | Finding:
     """Pauses of the host that one Python frame covers; what is not covered is a lead, not a cause."""
-    ranks = profile.run.rank_numbers
+    unknown = without_launches(profile)
+    ranks = [rank for rank in profile.run.rank_numbers if rank not in unknown]
+    if not ranks:
+        return cannot_answer(*next(iter(unknown.values())))
     shares = measure_ranks(profile, ranks, "host_pause_pct")
     worst = worst_of(values(shares))
     cost, share = measure_all(profile, "host_pause_ms", "host_pause_pct", rank=worst)

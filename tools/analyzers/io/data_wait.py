@@ -18,6 +18,7 @@ from tools.metrics.offload import MOSTLY_OFFLOADED
 from tools.metrics.recorded.host_stacks import loading_frames
 from tools.metrics.registry import measure
 from tools.run.program_frames import short_frame
+from tools.views.device.unrecorded import without_kernels, without_launches
 from tools.views.host.blocking import upload_calls
 from tools.views.host.loader_restarts import restarts
 from tools.views.profile import Profile
@@ -56,6 +57,8 @@ def data_loader(profile: Profile) -> Check | Finding:
     """The time that a step waits for its data loader, and what the loader does meanwhile."""
     if not profile.traced:
         return logged_data_wait(profile) or recorded_data_wait(profile)
+    if (unknown := without_kernels(profile)) is not None:
+        return cannot_answer(*unknown)
     ranks = [view.rank.rank for view in profile.ranks if len(view.in_steps(view.loader_rows))]
     if not ranks:
         devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
@@ -245,7 +248,7 @@ def _prefetched(view: RankProfile) -> Change:
     *("io.upload", "Host-to-device copies", "Does the step wait for copies to the device?"),
     causes=("slow_data_fetching",),
     mechanisms=("pageable_copy", "no_prefetch"),
-    needs=(Need.DEVICE,),
+    needs=(Need.COPIES,),
 )
 def uploads(profile: Profile) -> Check | Finding:
     """Host-to-device copies that run while nothing computes, and host time spent preparing them."""
@@ -258,8 +261,10 @@ def uploads(profile: Profile) -> Check | Finding:
     longest = measure(profile, "device_idle_ms", rank=worst, reason="upload", statistic="max")
     chosen = affected(values(shares), profile.thresholds["upload_pct"])
     if not chosen:
-        text = "Exposed copies to the device take {0} of the step; preparing pageable ones {1} (median), {2} at most."
-        return clean(say(text, share, prepared, longest))
+        text = "Exposed copies to the device take {0} of the step"
+        if worst in without_launches(profile):
+            return clean(say(f"{text}; what the host does for them is not recorded.", share))
+        return clean(say(f"{text}; preparing pageable ones {{1}} (median), {{2}} at most.", share, prepared, longest))
     if measure(profile, "offload_exposed_ms", rank=worst).value >= MOSTLY_OFFLOADED * amount.value:
         return clean(say("Most copies to the device bring back offloaded data: {0} without compute.", amount))
     # Prefetched copies overlap with kernels: what these do not cover stays on the path, cautiously half of the rest.

@@ -20,7 +20,7 @@ METHOD = "time of these copies in which nothing computes, as far as the host kee
     *("memory.offload", "Offloaded data", "Does the step copy parameters or activations back from host memory?"),
     causes=("memory_pressure",),
     mechanisms=("offload_stall",),
-    needs=(Need.DEVICE,),
+    needs=(Need.COPIES,),
 )
 def offload(profile: Profile) -> Check | Finding:
     """Large host-to-device copies of sizes that recur and alternate with kernels, while nothing computes."""

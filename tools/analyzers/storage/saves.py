@@ -18,6 +18,7 @@ from tools.metrics.recorded.logged_saves import ended_by_limit
 from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
+from tools.views.device.unrecorded import without_launches
 from tools.views.host.phases import evaluation
 from tools.views.profile import Profile
 from tools.views.steps.series import RunSeries
@@ -294,7 +295,7 @@ def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> 
     *("storage.traced_save", "Saves in the trace", "Do traced steps stop while state is saved?"),
     causes=("checkpoint_stall",),
     mechanisms=("synchronous_save",),
-    needs=(Need.DEVICE,),
+    needs=(Need.COPIES,),
 )
 def traced_saves(profile: Profile) -> Check | Finding:
     """Steps that bring a state to the host and then pause, on ranks with a device."""
@@ -303,6 +304,10 @@ def traced_saves(profile: Profile) -> Check | Finding:
         return cannot_answer(
             "no work on a device is recorded, so no copy of a state to the host", "a trace with device activity"
         )
+    unknown = without_launches(profile)
+    devices = [rank for rank in devices if rank not in unknown]
+    if not devices:
+        return cannot_answer(*next(iter(unknown.values())))
     copying = [rank for rank in devices if saves(profile, rank).steps]
     saving = [rank for rank in copying if not _otherwise(profile, rank)]
     if copying and not saving:

@@ -12,9 +12,11 @@ from tools.analyzers.support.changes import device_ranks
 from tools.analyzers.support.figures import behind_device, samples_needed
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes
+from tools.views.device.unrecorded import without_copies, without_kernels
 from tools.views.profile import Profile
 from tools.views.steps.coarse import WHOLE_FILES, capture_of
 
+SEEN_ONCE = "One step was recorded: whether the host works as in it in the others is unknown."
 CUT = "the trace is cut: whole threads, streams or kinds of events may be missing, and nothing shows which"
 
 Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
@@ -30,6 +32,7 @@ class Need(StrEnum):
     TRACE = "a trace"
     RECORDS = "monitor records"
     DEVICE = "device activity"
+    COPIES = "copies of the device"
     KERNELS = "kernels inside the steps"
     RANKS = "the traces of several ranks"
 
@@ -63,6 +66,8 @@ class CheckSpec:
         """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
         needs = self.every_need if profile.measured or self.from_records in WITHOUT_STEPS else (Need.TRACE,)
         missing = next((gap for need in needs if (gap := _gap(profile, need))), None)
+        if missing is None and profile.traced and not self.from_records:
+            missing = without_kernels(profile)  # parts of the step are unknown then
         if missing is not None:
             return replace(cannot_answer(*missing), name=self.name)
         result = self.function(profile)
@@ -72,6 +77,8 @@ class CheckSpec:
         hidden = self.from_records == "host" and not profile.traced and profile.accelerated
         findings = tuple(self._completed(finding) for finding in answer.findings)
         findings = tuple(behind_device(finding) for finding in findings) if hidden else findings
+        if self.family == "cpu" and _of_one_step(profile):
+            findings = tuple(_seen_once(profile, finding) for finding in findings)
         return replace(answer, name=self.name, findings=findings)
 
     def _completed(self, finding: Finding) -> Finding:
@@ -118,6 +125,19 @@ def check(
     )
 
 
+def _of_one_step(profile: Profile) -> bool:
+    """Whether all that is known of the steps is one marked step of a trace of devices."""
+    if not profile.traced or profile.series is not None or not profile.run.has_device:
+        return False
+    return all(len(view.steps) == 1 and view.rank.step_origin != "window" for view in profile.ranks)
+
+
+def _seen_once(profile: Profile, finding: Finding) -> Finding:
+    """The finding as a lead: the host may have worked in another way in the other steps."""
+    confidence = min(finding.confidence, profile.thresholds["single_step_confidence"])
+    return replace(finding, confidence=confidence, against=(*finding.against, say(SEEN_ONCE)))
+
+
 def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
     """Why the need is not met and what to record; None when it is met."""
     match need:
@@ -135,6 +155,10 @@ def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
             return why, samples_needed(profile)
         case Need.DEVICE if not profile.run.has_device:
             return "no device work is recorded", "a trace with device activity (ProfilerActivity.CUDA)"
+        case Need.COPIES if not profile.run.has_device:
+            return _gap(profile, Need.DEVICE)
+        case Need.COPIES:
+            return without_copies(profile)
         case Need.KERNELS if not (profile.traced and device_ranks(profile)):
             why = "no kernel ran inside the steps" if profile.run.has_device else "no device work is recorded"
             return why, "a trace with device activity, of a run that uses a device"

@@ -13,12 +13,12 @@ from tools.errors import InputError
 from tools.sources.decompress import GZIP_MAGIC, Expansion, Readable
 from tools.sources.formats import Heard
 from tools.sources.kineto.table import assemble
-from tools.sources.nsys.device_rows import FEWER, GRAPHS, SYNCS, WORK, Ranks, read_device_work
+from tools.sources.nsys.device_rows import COPIES, FEWER, GRAPHS, SYNCS, WORK, Ranks, read_device_work
 from tools.sources.nsys.gpu_metrics import read_gpu_metrics
 from tools.sources.nsys.host_rows import HostCounts, read_host_events
 from tools.sources.nsys.memory_rows import read_memory
 from tools.sources.nsys.rank_rows import RankRows
-from tools.sources.nsys.recognise import CALLS, RANGES, is_export
+from tools.sources.nsys.recognise import CALLS, KERNELS, RANGES, is_export
 from tools.sources.nsys.sched_rows import read_off_cpu
 from tools.sources.nsys.session import Session, Strings, read_devices, read_session
 from tools.sources.nsys.source import NSYS
@@ -133,9 +133,19 @@ def _window_note(database: Database, ranks: Ranks) -> list[str]:
     return [ranks.window.note, *([f"in all of it {', '.join(totals)}"] if totals else [])]
 
 
+def _without_work(ranks: Ranks) -> list[str]:
+    """The tables of kernels and copies that are absent or empty."""
+    lacking = [(COPIES, "copy")] if ranks.counts.get(GRAPHS) else [(KERNELS, "kernel"), (COPIES, "copy")]
+    return [
+        f"it records no {what} of a device ({table} is {'empty' if table in ranks.counts else 'absent'})"
+        for table, what in lacking
+        if not ranks.counts.get(table)
+    ]
+
+
 def _note(session: Session, ranks: Ranks, counts: HostCounts) -> list[str]:
     """What the export does not hold, and what was assumed."""
-    found = [session.note] if session.note else []
+    found = [*([session.note] if session.note else []), *_without_work(ranks)]
     if ranks.unnamed:
         found.append("device work names no process; all of the file is taken as one rank")
     if not counts.read.get(CALLS):
