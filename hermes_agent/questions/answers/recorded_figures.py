@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import without_citations
+from hermes_agent.questions.answers.causes import check_text
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph
 from hermes_agent.questions.reading.asked import LEAST, MOST
@@ -75,6 +76,24 @@ FIGURES = (
         re.compile(r"\dB?/s|\d ?[KMGT]?i?B/s|\d ?[kMG]?bit/s"),
     ),
 )
+# What tables of an Ascend profiler hold, also next to its timeline.
+OF_NPU = (
+    (re.compile(r"\bai ?cpus?\b|\baicpus?\b"), "computation.ai_cpu"),
+    (
+        re.compile(
+            r"\btrans ?data\b|\b(formats?|layouts?|types?)\b.*\bconver\w+|\bconver\w+\b.*\b(formats?|layouts?|types?)\b"
+        ),
+        "computation.conversion",
+    ),
+    (
+        re.compile(
+            r"\b(cube|vector|matrix|mte\d?|mac|aic|aiv) (units?|cores?|util\w*|ratios?)\b|\bai cores?\b"
+            r"|\b(compute|memory)[ -]bound\b.*\b(operators?|ops|kernels?)\b"
+            r"|\b(operators?|ops|kernels?)\b.*\b(compute|memory)[ -]bound\b|\bwhich units?\b.*\bbounds?\b"
+        ),
+        "computation.units",
+    ),
+)
 COMMUNICATION = re.compile(
     r"\b(how (much|long)|time|share|percent\w*|fraction)\b.*\b(communication|communicating|hccl|collectives)\b"
     r"|\b(communication|hccl) (time|share|percent\w*)\b"
@@ -107,9 +126,12 @@ def recorded_figure(discussion: Discussion, question: Question) -> str | None:
     of_place = memory and (question.ranks or WHICH.search(question.words))
     state = (STATE.search(question.words) or of_place) and not NO_FIGURE.search(question.words)
     communication = COMMUNICATION.search(question.words) and not OF_ELSE.search(question.words)
-    if question.ids or not (asked or state or communication):  # nothing is read of the run for it
+    tabled = next((name for words, name in OF_NPU if words.search(question.words)), "")
+    if question.ids or not (asked or state or communication or tabled):  # nothing is read of the run for it
         return None
     profile = discussion.profile()
+    if tabled and (text := _of_npu(discussion, tabled)):
+        return text
     if profile.traced:
         return None
     if communication and (text := _communication(discussion, question)):
@@ -120,6 +142,14 @@ def recorded_figure(discussion: Discussion, question: Question) -> str | None:
         if (not each.without_steps or not profile.measured) and (text := _of_checks(discussion, each)):
             return text
     return _device_state(discussion, question) or None if state else None
+
+
+def _of_npu(discussion: Discussion, name: str) -> str:
+    """What a check of the tables of an Ascend profiler says; empty where none were read."""
+    record = discussion.profile().run.ascend
+    if record is None or record.kernels.empty:
+        return ""
+    return next((check_text(each) for each in discussion.diagnosis.checks if each.analyzer == name), "")
 
 
 def _of_checks(discussion: Discussion, figure: RecordedFigure) -> str:

@@ -117,15 +117,47 @@ def test_kernels_are_bound_by_the_unit_that_is_busy(tmp_path: Path) -> None:
     assert shares == pytest.approx([100 * each / 1305 for each in (500, 100, 100, 605)])
 
 
-def test_of_the_longest_operators_the_busiest_unit_is_named(tmp_path: Path) -> None:
+def bounds_of(profile: Profile) -> dict[str, tuple[str, list[float]]]:
+    """By operator the sentence of its limit without its name, and the figures."""
+    said = (each for each in answer(profile, "computation.units").support if each.names)
+    return {each.names[0]: (each.template, [fact.value for fact in each.facts]) for each in said}
+
+
+def test_of_the_longest_operators_the_limit_is_named(tmp_path: Path) -> None:
     """Two kernels of one type count by their time: (0.9 * 500 + 0.5 * 100) / 600."""
-    text = KERNELS + kernel_line("MatMul2", "MatMulV2", "AI_CORE", 100.0, 0.5, 0.3)
+    text = KERNEL_HEAD + kernel_line("MatMul2", "MatMulV2", "AI_CORE", 100.0, 0.5, 0.3)
+    text += kernel_line("MatMul1", "MatMulV2", "AI_CORE", 500.0, 0.9, 0.3)
+    text += kernel_line("Add1", "Add", "AI_VECTOR_CORE", 100.0, 0.0, 0.0, 0.2, 0.95)
+    text += kernel_line("Slow1", "Index", "AI_VECTOR_CORE", 90.0, 0.0, 0.0, 0.1, 0.2)
     profile = profile_of(tmp_path, {0: {"kernels.csv": text}})
-    first = next(each for each in answer(profile, "computation.units").support if each.names == ("MatMulV2",))
-    assert "matrix unit" in first.template
-    assert first.facts[0].value == pytest.approx(100 * (450 + 50) / 600)
+    bounds = bounds_of(profile)
+    assert {name: figures for name, (_, figures) in bounds.items()} == {
+        "MatMulV2": pytest.approx([0.6, 100 * (450 + 50) / 600]),
+        "Add": pytest.approx([0.1, 95.0]),
+        "Index": pytest.approx([0.09, 20.0]),
+    }
+    assert "compute-bound, its matrix unit" in bounds["MatMulV2"][0]
+    assert "memory-bound, its memory unit" in bounds["Add"][0]
+    assert "underutilised, the memory unit" in bounds["Index"][0]
     memory = measure(profile, "ascend_unit_pct", unit="memory", op_type="Add", rank=0)
     assert memory.value == pytest.approx(95.0)
+
+
+def test_counted_operations_give_the_rate_and_memory_stays_open(tmp_path: Path) -> None:
+    """473 GFLOP in 1,478 us with the matrix unit busy for 0.8 + 0.09 of it; 2.17 GFLOP in 1,725 us."""
+    head = (
+        "Name,Type,Accelerator Core,Start Time(us),Duration(us),aic_mac_fp16_ratio,aic_mac_int8_ratio,aic_cube_fops,"
+        "aic_vector_fops,aiv_vec_fp32_ratio,aiv_vec_int32_ratio,aiv_vector_fops\n"
+    )
+    text = head + "a,MatMul,AI_CORE,1,1478,0.8,0.09,473000000000,0,0,0,0\n"
+    text += "b,ApplyAdamW,AI_VECTOR_CORE,1,1725,0,0,0,0,0.21,0.02,2170000000\n"
+    profile = profile_of(tmp_path, {0: {"kernels.csv": text}})
+    bounds = bounds_of(profile)
+    assert bounds["MatMul"][1] == pytest.approx([1.478, 89.0, 473e9 / 1478e-6 / 1e12])
+    assert "compute-bound" in bounds["MatMul"][0]
+    assert bounds["ApplyAdamW"][1] == pytest.approx([1.725, 23.0, 2.17e9 / 1725e-6 / 1e12])
+    assert "not compute-bound" in bounds["ApplyAdamW"][0]
+    assert "PipeUtilization" in answer(profile, "computation.units").support[-1].template
 
 
 @pytest.mark.parametrize(("foreach_us", "status"), [(300.0, "found"), (1.0, "clean")])
@@ -162,8 +194,12 @@ def test_a_table_that_states_no_cores_answers_nothing_of_kernels(tmp_path: Path)
 
 def test_a_unit_without_a_column_is_not_idle(tmp_path: Path) -> None:
     text = KERNELS.replace("aic_mte2_ratio", "b").replace("aiv_mte2_ratio", "c")
-    check = answer(profile_of(tmp_path, {0: {"kernels.csv": text}}), "computation.units")
-    assert check.status == "cannot_answer"
+    profile = profile_of(tmp_path, {0: {"kernels.csv": text}})
+    said = answer(profile, "computation.units").support
+    assert said[0].names == ("MatMulV2",)
+    assert "Whether memory bounds kernels was not measured" in said[-1].template
+    with pytest.raises(UsageError, match="busy time was not measured"):
+        measure(profile, "ascend_kernel_pct", group="memory", rank=0)
 
 
 def test_a_column_of_the_account_that_is_missing_is_no_zero(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Saving, Sentence
-from tools.metrics.recorded.ascend import UNITS, computing_kernels, cores_stated, kernel_rows, tables
+from tools.metrics.recorded.ascend import BUSY, UNITS, computing_kernels, cores_stated, kernel_rows, tables
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
@@ -20,6 +20,10 @@ NO_UNITS = (
     "the units' busy time was not measured",
     "a profile of level 1 with aic_metrics=AiCMetrics.PipeUtilization",
 )
+MEMORY_UNKNOWN = (
+    "Whether memory bounds kernels was not measured: it needs a profile with aic_metrics=AiCMetrics.PipeUtilization."
+)
+BOUND_BY = {"matrix": "compute-bound", "vector": "compute-bound", "memory": "memory-bound"}
 SHOWN_TYPES = 3
 KERNEL_CAP = 0.75  # other work may fill the time in which these kernels run
 
@@ -55,24 +59,27 @@ def _underused(profile: Profile, group: str, subject: str, mechanism: str, left:
     per_rank = {rank: measure(profile, "ascend_kernel_ms", group=group, rank=rank) for rank in ranks}
     worst = max(ranks, key=lambda rank: (per_rank[rank].value, -rank))
     own, share = per_rank[worst], measure(profile, "ascend_kernel_pct", group=group, rank=worst)
-    text = f"{subject} {{0}} {_per(profile, worst)} on rank {worst}, {{1}} of the kernels' time."
+    rows = kernel_rows(profile, group, worst).groupby("op_type")["duration_us"].sum().nlargest(SHOWN_TYPES)
+    text = f"{subject} {{0}} {_per(profile, worst)} on rank {worst}, {{1}} of the kernels' time"
+    if own.value:
+        said = say(f"{text}, most of it in {{n0}}.", own, share, names=(", ".join(map(str, rows.index)),))
+    else:
+        said = say(f"{text}.", own, share)
     limits = profile.thresholds
     if not profile.measured or (profile.traced and group == "conversion"):  # ``computation.layout`` finds these
-        return symptom(say(text, own, share)) if own.value else clean(say(text, own, share))
+        return symptom(said) if own.value else clean(said)
     step_ms = profile.mean_step_ms
     saved_ms = (1.0 - left) * own.value
     saved_pct = 100.0 * saved_ms / step_ms
     if saved_pct < limits["noted_pct"]:
-        return clean(say(text, own, share))
-    names = kernel_rows(profile, group, worst).groupby("op_type")["duration_us"].sum().nlargest(3).index
+        return clean(said)
     return Finding(
         cause="underutilization",
         mechanism=mechanism,
-        claim=say(text, own, share),
+        claim=said,
         confidence=confidence((saved_pct, limits["cause_share_pct"]), at_most=KERNEL_CAP),
         ranks=tuple(rank for rank in ranks if per_rank[rank].value >= 0.5 * own.value),
         saving=Saving(step_ms, saved_ms, 0.3 * saved_ms, saved_ms, "profiler tables: time of these kernels"),
-        details=(say("Most of it is in {n0}.", names=(", ".join(map(str, names)),)),),
     )
 
 
@@ -127,28 +134,29 @@ def affinity_apis(profile: Profile) -> Check | None:
     from_records="tables",
 )
 def units(profile: Profile) -> Check | None:
-    """Kernel time by the unit that is busy for more than 80 % of it."""
+    """Kernel time by the unit that is busy for more than 80 % of it, and the limit of the operators with most time."""
     if profile.run.ascend is None:
         return None
     ranks = _ranks(profile)
     if not ranks:
         return _no_kernels(profile)
     rank, groups = ranks[0], ("matrix", "vector", "memory", "unbound")
+    operators = _bounds(profile, rank)
     try:
         facts: tuple[Fact, ...] = tuple(measure(profile, "ascend_kernel_pct", group=each, rank=rank) for each in groups)
     except UsageError:
-        return cannot_answer(*NO_UNITS)
+        return symptom(*operators, say(MEMORY_UNKNOWN)) if operators else cannot_answer(*NO_UNITS)
     text = (
         f"On rank {rank}, matrix units bound kernels for {{0}} of their time, vector units for {{1}}, memory for {{2}};"
         " no unit is busy for most of the other {3}."
     )
     clock = measured(profile, "ascend_kernel_ms", group="unbound", rank=rank)
     unbound = () if clock is None else (say("Those run {0} per step.", clock),)
-    return symptom(say(text, *facts), *unbound, *_busiest_units(profile, rank))
+    return symptom(say(text, *facts), *unbound, *operators)
 
 
-def _busiest_units(profile: Profile, rank: int) -> list[Sentence]:
-    """Of the operators with most time the unit that is busy for most of it."""
+def _bounds(profile: Profile, rank: int) -> list[Sentence]:
+    """Of the operators with most time which limit they are at: compute, memory, or none."""
     own = computing_kernels(profile, rank)
     longest = own.groupby("op_type")["duration_us"].sum().nlargest(SHOWN_TYPES).index
     said = []
@@ -158,9 +166,21 @@ def _busiest_units(profile: Profile, rank: int) -> list[Sentence]:
             for unit in UNITS
             if (fact := measured(profile, "ascend_unit_pct", unit=unit, op_type=op_type, rank=rank)) is not None
         }
-        if known:
-            unit = max(known, key=lambda each: known[each].value)
-            said.append(
-                say(f"Of {{n0}} the {unit} unit is the busiest, in {{0}} of its time.", known[unit], names=(op_type,))
-            )
+        unit = max(known, key=lambda each: known[each].value, default="")
+        if not unit or not known[unit].value > 0.0:
+            continue
+        takes = measure(profile, "ascend_type_ms", op_type=op_type, rank=rank)
+        rate = measured(profile, "ascend_type_tflops", op_type=op_type, rank=rank)
+        text = f"{{n0}} runs {{0}} {_per(profile, rank)}: {_bound(unit, known[unit].value, 'memory' in known)}"
+        facts = (takes, known[unit], *([] if rate is None else [rate]))
+        said.append(say(text + ("." if rate is None else "; it reaches {2}."), *facts, names=(op_type,)))
     return said
+
+
+def _bound(unit: str, busy_pct: float, memory_known: bool) -> str:
+    """The limit that a unit which is busy so long sets; the share stands in place 1."""
+    if busy_pct >= 100.0 * BUSY and unit in BOUND_BY:
+        return f"{BOUND_BY[unit]}, its {unit} unit is busy for {{1}} of its time"
+    if not memory_known:
+        return f"not compute-bound, its {unit} unit is busy for {{1}} of its time"
+    return f"underutilised, the {unit} unit is the busiest, for {{1}} of its time"

@@ -167,6 +167,33 @@ def ascend_unit_pct(profile: Profile, unit: str, op_type: str, rank: int) -> Mea
     return _of_rows(value, own, f"{' and '.join(columns)} of {op_type} in kernel_details", rank)
 
 
+def _of_type(profile: Profile, op_type: str, rank: int) -> pd.DataFrame:
+    kernels = tables(profile).kernels
+    own = kernels[(kernels["rank"] == rank) & (kernels["op_type"] == op_type)]
+    if own.empty:
+        raise UsageError(f"the tables hold no kernel of type {op_type!r} on rank {rank} (kernel_details)")
+    return own
+
+
+@metric("ms", "{op_type} kernels per step on Ascend", "How long do kernels of one type run?")
+def ascend_type_ms(profile: Profile, op_type: str, rank: int) -> Measurement:
+    """Durations of the kernels of a type in kernel_details, per step."""
+    own = _of_type(profile, op_type, rank)
+    total = float(own["duration_us"].sum()) / 1e3 / steps_of(profile, rank)
+    return _of_rows(total, own, f"{op_type} in kernel_details", rank)
+
+
+@metric("TFLOP/s", "rate of {op_type} on Ascend", "How fast does an operator compute on Ascend?")
+def ascend_type_tflops(profile: Profile, op_type: str, rank: int) -> Measurement:
+    """Operations that the counters of matrix and vector units state, per time of these kernels."""
+    own = _of_type(profile, op_type, rank)
+    own = own[own["flops"].notna()]
+    if own.empty or not own["duration_us"].sum() > 0.0:
+        raise UsageError("operations were not counted, which needs aic_metrics=AiCMetrics.ArithmeticUtilization")
+    value = float(own["flops"].sum()) / float(own["duration_us"].sum()) / 1e6
+    return _of_rows(value, own, f"operations of {op_type} in kernel_details", rank)
+
+
 def moved(profile: Profile, rank: int) -> pd.DataFrame:
     """The collectives of a rank with ``moving_ms``: the longest that any transport of theirs was moving bytes.
 

@@ -30,6 +30,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("name", "op_type", "core", "input_shapes", "input_formats", "output_formats"), _TEXT),
         **dict.fromkeys(("duration_us", "wait_us", "block_dim", "mac_ratio", "vec_ratio", "mte1_ratio"), _FLOAT),
         **dict.fromkeys(("mte2_ratio", "mte3_ratio", "fixpipe_ratio", "scalar_ratio", "cube_utilization_pct"), _FLOAT),
+        "flops": _FLOAT,
     },
     "collectives": {
         **_OF_COLLECTIVE,
@@ -96,7 +97,8 @@ class AscendTables:
     """What the tables hold; one without rows was not recorded. Columns as ``COLUMNS``.
 
     steps: the profiler's own account of a step: computing + exposed communication + free = stage (and bubble)
-    kernels: one row for each kernel; ratios of the units' busy time (``PipeUtilization``), NaN where not measured
+    kernels: one row for each kernel; ratios of the units' busy time (``PipeUtilization``; those of the matrix and the
+    vector unit also with ``ArithmeticUtilization``, as are flops), NaN where not measured
     collectives: elapsed = transit + waiting + idle, transfers, packets and links: by transport (HCCS, RDMA, PCIE, SDMA)
     calls: of the host by level (acl, node, hccl); operator_types: kernels by type; operators: of the framework
     memory: samples of the allocator; allocations: by operator; modules: peaks by component of the driver

@@ -126,6 +126,31 @@ BUSIER = {
 }
 
 
+# With ArithmeticUtilization: busy time by type, of which none is at the same time as another, and operations.
+BY_TYPE = {
+    "mac_ratio": re.compile(r"(?:aic_)?mac_(?:fp16|fp32|bf16|hf32|int8)_ratio"),
+    "vec_ratio": re.compile(r"(?:aiv_)?vec_(?:fp32|fp16|int32|misc)_ratio"),
+}
+OPERATIONS = re.compile(r"(?:ai[cv]_)?(?:cube|vector)_fops")
+
+
+def unit_columns(columns: Mapping[str, NDArray[np.float64]], count: int) -> dict[str, NDArray[np.float64]]:
+    """The busy time of each unit and the operations of kernels from the profiler's counters, NaN where not measured."""
+    found = {name: busiest(columns, names, count) for name, names in {**RATIOS, **BUSIER}.items()}
+    for name, form in BY_TYPE.items():
+        found[name] = np.where(np.isnan(found[name]), summed(columns, form, count), found[name])
+    return found | {"flops": summed(columns, OPERATIONS, count)}
+
+
+def summed(columns: Mapping[str, NDArray[np.float64]], form: re.Pattern[str], count: int) -> NDArray[np.float64]:
+    """The sum of the columns of such names, NaN where none of them has a number."""
+    own = [values for name, values in columns.items() if form.fullmatch(name)]
+    if not own:
+        return np.full(count, np.nan)
+    known = np.isfinite(np.vstack(own)).any(axis=0)
+    return np.where(known, np.nansum(np.vstack(own), axis=0), np.nan)
+
+
 def busiest(columns: Mapping[str, NDArray[np.float64]], names: tuple[str, ...], count: int) -> NDArray[np.float64]:
     """The largest of the named columns that are there, NaN where none is."""
     own = [columns[name] for name in names if name in columns]
@@ -133,14 +158,14 @@ def busiest(columns: Mapping[str, NDArray[np.float64]], names: tuple[str, ...], 
 
 
 def _kernels(frame: pd.DataFrame, rank: int) -> AscendTables:
-    pmu = {column: numbers(frame, column) for column in frame.columns if column.endswith("_ratio")}
+    pmu = {column: numbers(frame, column) for column in frame.columns if column.endswith(("_ratio", "_fops"))}
     data: dict[str, Any] = {
         **{"rank": _ranks(frame, rank), "step": _whole(numbers(frame, "Step Id")), "name": _texts(frame, "Name")},
         **{"op_type": _texts(frame, "Type"), "core": _texts(frame, "Accelerator Core")},
         **{"input_shapes": _texts(frame, "Input Shapes"), "input_formats": _texts(frame, "Input Formats")},
         **{"output_formats": _texts(frame, "Output Formats"), "duration_us": numbers(frame, "Duration(us)")},
         **{"wait_us": numbers(frame, "Wait Time(us)"), "block_dim": numbers(frame, "Block Dim")},
-        **{name: busiest(pmu, columns, len(frame)) for name, columns in {**RATIOS, **BUSIER}.items()},
+        **unit_columns(pmu, len(frame)),
         "cube_utilization_pct": numbers(frame, "cube_utilization(%)"),
     }
     table = table_of("kernels", data)

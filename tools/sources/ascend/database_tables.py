@@ -10,7 +10,7 @@ import pandas as pd
 
 from tools.run.recorded.ascend import AscendTables, table_of
 from tools.sources.ascend.communication import number
-from tools.sources.ascend.csv_tables import BUSIER, RATIOS, STEP_COLUMNS, busiest, step_rows
+from tools.sources.ascend.csv_tables import STEP_COLUMNS, busiest, step_rows, unit_columns
 from tools.sources.ascend.numbers import whole_numbers
 from tools.sources.ascend.recognise import BANDWIDTH, MATRIX, STEPS, TIMES
 from tools.sources.sqlite_file import Database, open_database
@@ -136,8 +136,9 @@ def _units(database: Database, task: Any, named: dict[int, str]) -> dict[str, An
     )
     wide = measured.drop_duplicates(["task", "name"]).pivot(index="task", columns="name", values="value").reindex(task)
     columns = {str(name): wide[name].to_numpy(dtype=np.float64) for name in wide.columns}
-    found = {name: busiest(columns, names, len(task)) for name, names in {**RATIOS, **BUSIER}.items()}
-    return found | {"cube_utilization_pct": busiest(columns, ("cube_utilization(%)", "cube_utilization"), len(task))}
+    return unit_columns(columns, len(task)) | {
+        "cube_utilization_pct": busiest(columns, ("cube_utilization(%)", "cube_utilization"), len(task))
+    }
 
 
 def _numbers(values: list[object]) -> list[float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, unsupported
-from tests.tools.sources.ascend.ascend_files import step_csv, write_folder
+from tests.tools.sources.ascend.ascend_files import KERNEL_HEAD, kernel_line, step_csv, write_folder
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -62,3 +64,38 @@ def test_two_ranks_of_tables_are_compared_by_what_is_asked(tabled: Discussion) -
     found = {each.arguments["rank"]: each.value for each in answer.evidence if each.metric == "account_ms"}
     assert found == pytest.approx({0: 1.0, 1: 1.0})
     assert unsupported(answer.text, tabled) == []
+
+
+KERNELS = (
+    KERNEL_HEAD
+    + kernel_line("MatMul1", "MatMulV2", "AI_CORE", 500.0, 0.9, 0.3)
+    + kernel_line("NonZero1", "NonZero", "AI_CPU", 400.0)
+    + kernel_line("trans_TransData_0", "TransData", "AI_VECTOR_CORE", 100.0, 0.0, 0.0, 0.1, 0.1)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "ms"),
+    [
+        ("which operators run on the AI CPU?", "most of it in `NonZero`", 0.4),
+        ("are formats converted back and forth?", "most of it in `TransData`", 0.1),
+        ("which operators are memory-bound?", "`MatMulV2` runs", 0.5),
+    ],
+)
+def test_kernels_are_answered_from_the_tables(tmp_path: Path, text: str, stated: str, ms: float) -> None:
+    output = write_folder(tmp_path, 0)
+    (output / "step_trace_time.csv").write_text(step_csv(1000.0, 0.0, 1000.0))
+    (output / "kernel_details.csv").write_text(KERNELS)
+    discussion = discuss(Profile(load_run([tmp_path])))
+    answer = reply(discussion, text)
+    assert stated in answer.text
+    assert pytest.approx(ms) in [each.value for each in answer.evidence if each.unit == "ms"]
+    assert unsupported(answer.text, discussion) == []
+
+
+def test_a_table_without_cores_says_what_an_answer_on_the_ai_cpu_needs(tmp_path: Path) -> None:
+    output = write_folder(tmp_path, 0)
+    (output / "step_trace_time.csv").write_text(step_csv(1000.0, 0.0, 1000.0))
+    (output / "kernel_details.csv").write_text(KERNELS.replace("Accelerator Core", "Other"))
+    text = reply(discuss(Profile(load_run([tmp_path]))), "which operators run on the AI CPU?").text
+    assert "What it needs: a profile of level 1 or 2" in text
