@@ -24,7 +24,7 @@ def table(busy: int, used_mib: int, processes: str = NONE) -> str:
             "| NVIDIA-SMI 570.158.01             Driver Version: 570.158.01     CUDA Version: 12.8     |",
             FRAME,
             "|   0  NVIDIA H800                    On  |   00000000:0F:00.0 Off |                    0 |",
-            f"| N/A   27C    P0      70W /  700W |   {used_mib:5d}MiB /  81559MiB |    {busy:3d}%      Default |",
+            f"| N/A   27C    P0           70W /  700W |   {used_mib:5d}MiB /  81559MiB |    {busy:3d}%      Default |",
             FRAME,
             processes,
             FRAME,

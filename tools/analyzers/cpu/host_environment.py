@@ -23,7 +23,7 @@ SHOWN = (("torch", "PyTorch"), ("cuda_build", "CUDA"), ("rocm_build", "ROCm"), (
 @check(
     *("cpu.host_environment", "Versions and limits of the host", "Do versions, limits or modes of the host fit?"),
     causes=("environment_configuration", "cpu_contention"),
-    mechanisms=("version_mismatch", "power_governor", "affinity", "cgroup_throttling"),
+    mechanisms=("version_mismatch", "power_governor", "debug_build", "affinity", "cgroup_throttling"),
     from_records="tables",
 )
 def host_environment(profile: Profile) -> Check | None:
@@ -55,7 +55,7 @@ def _debug(own: HostEnvironment) -> Finding | None:
     if own.facts.get("debug_build") != "True":
         return None
     claim = say("PyTorch {n0} is a debug build.", names=(own.facts.get("torch", ""),))
-    return _finding("debug_variable", claim, WRONG_BUILD, own, "debug_build")
+    return _finding("debug_build", claim, WRONG_BUILD, own, "debug_build")
 
 
 def _governor(own: HostEnvironment) -> Finding | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Fact, Finding, Sentence
+from tools.findings import Check, Fact, Finding, Sentence, followed
 from tools.metrics.registry import measure
 from tools.views.counters import CounterView, counter_view
 from tools.views.profile import Profile
@@ -13,6 +13,10 @@ from tools.views.profile import Profile
 NO_COST = "what it costs a step cannot be read from samples of a machine"
 CPU_CAP, DISK_CAP = 0.6, 0.45  # samples do not say whose processes wait
 MACHINE = ("cpu_busy_pct", "cpu_iowait_pct", "cpu_steal_pct", "pressure_cpu_some_pct", "pressure_io_full_pct")
+PARTS = ("process_wait_pct", "process_cpu_pct")
+QUEUE = "runnable_processes"
+TRAINING = "python|pt_main_thread"  # names of processes that may be the training itself
+MOST_NAMED = 2
 
 
 def _level(profile: Profile, counter: str, statistic: str = "median") -> Fact | None:
@@ -21,7 +25,7 @@ def _level(profile: Profile, counter: str, statistic: str = "median") -> Fact | 
 
 def _view(profile: Profile) -> CounterView | None:
     view = counter_view(profile)
-    if view is None or all(view.machine(counter, None).empty for counter in (*MACHINE, "process_wait_pct")):
+    if view is None or all(view.machine(counter, None).empty for counter in (*MACHINE, *PARTS, QUEUE)):
         return None
     return view
 
@@ -46,6 +50,8 @@ def processors(profile: Profile) -> Check | Finding | None:
         )
     if own is not None and own.value >= profile.thresholds["cpu_pressure_pct"]:
         claim = say("A Python process waits for a processor for {0} of the time.", own)
+        for other in _others(profile):
+            claim = followed(claim, other)
         return found(
             _contention(
                 profile, claim, confidence((own.value, profile.thresholds["cpu_pressure_pct"]), at_most=CPU_CAP)
@@ -58,7 +64,10 @@ def processors(profile: Profile) -> Check | Finding | None:
                 profile, claim, confidence((waiting.value, profile.thresholds["cpu_pressure_pct"]), at_most=DISK_CAP)
             )
         )
-    support = _figures(profile)
+    queue = _queue(profile)
+    if isinstance(queue, Finding):
+        return found(queue)
+    support = [*_figures(profile), *queue, *_others(profile)]
     if steal is None and waiting is None and own is None:
         return cannot_answer(
             "the samples do not show who waits for a processor", "`pidstat -u 1` while it trains", *support
@@ -83,11 +92,50 @@ def _waiting_process(profile: Profile) -> Fact | None:
     own = None if view is None else view.machine("process_wait_pct", None)
     if own is None or own.empty:
         return None
-    python = own[own["part"].str.contains("python|pt_main_thread", case=False, regex=True).to_numpy(dtype=bool)]
+    python = own[own["part"].str.contains(TRAINING, case=False, regex=True).to_numpy(dtype=bool)]
     if python.empty:
         return None
     part = str(python.groupby("part")["value"].mean().idxmax())
     return measure(profile, "machine_counter_pct", counter="process_wait_pct", statistic="mean", part=part)
+
+
+def _queue(profile: Profile) -> Finding | list[Sentence]:
+    """More processes that run or wait than the machine has processors; their number alone where these are not known."""
+    queue = measured(profile, "machine_counter_processes", counter=QUEUE)
+    cores = measured(profile, "machine_processors")
+    if queue is None:
+        return []
+    if cores is None:
+        return [
+            say(
+                "At the median {0} run or wait for a processor; how many of these the machine has is not in the samples.",
+                queue,
+            )
+        ]
+    claim = say("At the median {0} run or wait for a processor; the machine has {1}.", queue, cores)
+    ratio = profile.thresholds["runnable_per_core"]
+    if queue.value < ratio * cores.value:
+        return [claim]
+    for other in _others(profile):
+        claim = followed(claim, other)
+    return _contention(profile, claim, confidence((queue.value, ratio * cores.value), at_most=CPU_CAP))
+
+
+def _others(profile: Profile) -> list[Sentence]:
+    """The processes that are no Python and take most processor time, where it is that of a whole processor or more."""
+    view = counter_view(profile)
+    own = None if view is None else view.machine("process_cpu_pct", None)
+    if own is None or own.empty:
+        return []
+    other = own[~own["part"].str.contains(TRAINING, case=False, regex=True).to_numpy(dtype=bool)]
+    means = other.groupby("part")["value"].mean().sort_values(ascending=False)
+    parts = [str(part) for part in means[means >= profile.thresholds["process_cpu_rise_pct"]].index[:MOST_NAMED]]
+    facts = [
+        measure(profile, "machine_counter_pct", counter="process_cpu_pct", statistic="mean", part=part)
+        for part in parts
+    ]
+    text = "Process {n0} takes {0} of one processor."
+    return [say(text, fact, names=(part,)) for part, fact in zip(parts, facts, strict=True)]
 
 
 def _figures(profile: Profile) -> list[Sentence]:

@@ -12,8 +12,10 @@ from tools.findings import Check, Sentence
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, ReportedError
+from tools.views.counters import counter_view
 from tools.views.profile import Profile
 
+XID = "device_error_code"
 SHOWN = 6  # errors, and ranks of one
 NOT_ARRIVED = "did not arrive"  # of the rank that an error names; answers look for it
 WAITS = ("EI0002", "EI0006", "EI0015")  # HCCL's codes of a rank that waits for others
@@ -33,17 +35,33 @@ def device_errors(profile: Profile) -> Check | None:
 
     Errors of the hardware or its driver come first, each group in the order of the log.
     """
-    log = profile.run.job_log
+    log, sampled = profile.run.job_log, _sampled(profile)
     found = [] if log is None else [each for each in log.errors if each.code.startswith("Xid ")]
     if log is None or not found:
-        return None
+        return symptom(*sampled) if sampled else None
     inorder = sorted(found, key=lambda each: (each.file, each.first_line))
     ordered = sorted(inorder, key=lambda each: not _of_hardware(each.code))
     said = [_of_device(profile, log, each) for each in ordered[:SHOWN]]
     more = [_and_more(ordered[SHOWN:])] if len(ordered) > SHOWN else []
     text = "The first was {n0} of {n1}; later ones may follow from it."
     first = [say(text, names=(inorder[0].code, inorder[0].place))] if len(found) > 1 else []
-    return symptom(*said, *more, *first)
+    return symptom(*said, *more, *first, *sampled)
+
+
+def _sampled(profile: Profile) -> list[Sentence]:
+    """The last Xid that samples of a device hold, such as those of DCGM; 0 is none."""
+    view = counter_view(profile)
+    said = []
+    for name, device in ({} if view is None else view.devices).items():
+        if not device.has(XID):
+            continue
+        codes = [int(code) for code in device.table[XID].dropna() if code > 0]
+        if codes:
+            code = f"Xid {codes[-1]}"
+            says, whose = _known(code)
+            text = f"The samples of device {name} hold {{n0}}, the last error of the driver, without its time"
+            said.append(say(f"{text}{says}.{whose}", names=(code,)))
+    return said[:SHOWN]
 
 
 def _of_hardware(code: str) -> bool:

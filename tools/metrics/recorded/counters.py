@@ -277,6 +277,18 @@ def machine_counter_processes(
     return _machine(profile, counter, ("processes",), statistic, part, during)
 
 
+@metric("cores", "processors of the sampled machine", "How many processors has the machine?")
+def machine_processors(profile: Profile) -> Measurement:
+    """As the title of sar and its like states it; UsageError where none does, or several machines differ."""
+    view = counters(profile)
+    stated = {each.cores: place for place, each in enumerate(view.records.sources) if each.cores}
+    if len(stated) != 1:
+        raise UsageError("the samples do not state one number of processors")
+    ((cores, file),) = stated.items()
+    rows = pd.DataFrame({"file": [file], "cores": [cores]})
+    return _of_rows(view, float(cores), rows, "title of the table")
+
+
 @metric("MiB/s", "{statistic} {counter}", "How much does a machine read or write?")
 def machine_counter_mib_per_s(
     profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""

@@ -150,6 +150,7 @@ class CounterSource:
     devices: tuple[tuple[int, str], ...] = ()  # index and model
     host: str = ""
     buses: tuple[tuple[int, int], ...] = ()  # index and PCI address as a number (domain, bus, device and function)
+    cores: int = 0  # processors of the machine, 0 not stated
     numbered: bool = True  # the indices of devices are stated, and not counted in order of appearance
 
 

@@ -25,10 +25,11 @@ from tools.sources.utilisation.smi_query import SmiQuery
 from tools.sources.utilisation.smi_table import NpuTable, SmiTable
 from tools.sources.utilisation.smi_xml import SmiXml
 from tools.sources.utilisation.sysstat import Sysstat
+from tools.sources.utilisation.tracker_csv import TrackerCsv
 
 LIMITS = Limits(expanded_bytes=16 * GIB, expand_s=600.0)
 LOOKED_AT_BYTES = 1 << 16
-LONGEST_LINE = 4_096
+LONGEST_LINE = 16_384  # a table of a tracker has a column for each counter of each device
 MOST_OTHER_LINES = 100_000  # in a row without any sample: what follows is another kind of file
 COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 LEAST_SAMPLES = 2
@@ -59,7 +60,7 @@ class Samples:
                 KernelCounters(),
                 ExporterText(),
             ),
-            *(self.sysstat, self.query),
+            *(TrackerCsv(), self.sysstat, self.query),
         )
         self.current: Grammar | None = None
         self.at: Moment = UNKNOWN
@@ -174,6 +175,7 @@ def counters_of(readings: Readings, name: str, listed_as: str = COUNTER_FORMAT) 
         driver=readings.driver,
         devices=tuple(sorted(readings.devices.items())),
         host=readings.host,
+        cores=readings.cores,
         buses=tuple(sorted(readings.buses.items())),
         numbered=readings.numbered,
     )

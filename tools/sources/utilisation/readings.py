@@ -94,6 +94,7 @@ class Readings:
     clock: SampleClock = "none"
     driver: str = ""
     host: str = ""
+    cores: int = 0  # processors of the machine; 0 where they are not stated
     interval_s: float | None = None
     devices: dict[int, str] = field(default_factory=dict)
     buses: dict[int, int] = field(default_factory=dict)  # PCI addresses as numbers

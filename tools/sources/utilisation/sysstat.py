@@ -72,7 +72,7 @@ COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
 SUMMED = ("interface_errors_per_s", "interface_dropped_per_s", "swapped_bytes_per_s")  # of both directions
 WAITS, RATES = ("r_await", "w_await"), ("r/s", "w/s")  # of a read and a write
 # Linux 5.14.0-362.8.1.el9_3.x86_64 (alma9)       02/21/24        _x86_64_        (8 CPU)
-TITLE = re.compile(r"Linux \S+ \(([^)]{1,64})\)\s+(\S{6,12})\s+\S+\s+\(\d+ CPU\)")
+TITLE = re.compile(r"Linux \S+ \(([^)]{1,64})\)\s+(\S{6,12})\s+\S+\s+\((\d{1,5}) CPU\)")
 ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z")
 MONTH_FIRST = re.compile(r"(\d\d)/(\d\d)/(\d\d(?:\d\d)?)\Z")
 MONTHS, CENTURY = 12, 2000
@@ -106,7 +106,7 @@ class Sysstat:
     def begins(self, line: int, text: str, at: Moment) -> bool:
         """The title of a machine, or the header of a table."""
         if title := TITLE.match(text):
-            self.readings.host, self.day = title[1], _date(title[2])
+            self.readings.host, self.day, self.readings.cores = title[1], _date(title[2]), int(title[3])
             return True
         self.head_s, rest = _after_clock(text)
         columns = tuple(rest.lstrip("# ").removeprefix("Time ").split())

@@ -23,6 +23,7 @@ from tools.sources.options import GIB, Limits
 from tools.sources.tracked_steps import TrackedSteps, tracked_log
 from tools.sources.utilisation.reader import counters_of
 from tools.sources.utilisation.readings import Moment, Readings
+from tools.sources.wandb_file.counter_names import DEVICE_COUNTERS
 from tools.sources.wandb_file.records import RecordLog
 from tools.sources.wire import WireError, fields, number, part
 
@@ -42,19 +43,6 @@ MIB = 1 << 20
 DEVICE = re.compile(r"gpu\.(\d{1,4})\.(\w{1,40})\Z")
 OF_PROCESS = re.compile(r"gpu\.process\.(\d{1,4})\.\w{1,40}\Z")
 CORE = re.compile(r"cpu\.\d{1,5}\.cpu_percent\Z")
-DEVICE_COUNTERS = {
-    "gpu": "device_busy_pct",
-    "memory": "device_memory_busy_pct",
-    "memoryAllocated": "device_memory_used_pct",
-    "memoryAllocatedBytes": "device_memory_used_bytes",
-    "powerWatts": "device_power_w",
-    "powerPercent": "device_power_pct",
-    "enforcedPowerLimitWatts": "device_power_limit_w",
-    "temp": "device_temperature_c",
-    "smClock": "device_clock_mhz",
-    "memoryClock": "device_memory_clock_mhz",
-    "uncorrectedMemoryErrors": "device_ecc_errors",
-}
 # Of the machine or of W&B's own process; MB are MiB there.
 MACHINE_COUNTERS = {
     "memory_percent": ("memory_used_pct", 1.0),
