@@ -73,21 +73,22 @@ for. Written from the checks' declarations, the taxonomy and the playbooks by
 `python -m case_library.causes_page --write`.
 
 In the table **yes** is a check of the whole cause: what it finds is the cause, and where it looked and found nothing
-the cause is ruled out as far as that source shows. **in part** are checks of some mechanisms alone: they find these,
-and do not rule out the cause. An empty cell: from this source alone the cause is not judged, whatever it shows.
+the cause is ruled out as far as that source shows. **in part** are checks of some mechanisms or of some cases alone
+(such as collectives that do not end): they find these, and do not rule out the cause. An empty cell: from this source
+alone the cause is not judged, whatever it shows.
 """
-# Of whole steps by declaration, and by what the monitor alone records of them: the wait for data, packets.
-OF_SAMPLED_STEPS = frozenset({"io.data_loader", "communication.retransmission"})
 DEFINITION = re.compile(r"\A# [^\n]+\n\n(?P<text>.+?)\n\n", re.DOTALL)
 LOOK_ALIKES = re.compile(r"^## Look-alikes\n\n(?P<text>.+?)\n\n## ", re.DOTALL | re.MULTILINE)
 ITEM = re.compile(r"^- (?P<text>.+?)(?=\n- |\Z)", re.DOTALL | re.MULTILINE)
 
 
-def kinds_of(spec: CheckSpec) -> tuple[Kind, ...]:
-    """The kinds of sources each of which alone lets the check answer."""
+def kinds_of(spec: CheckSpec, cause: str) -> tuple[Kind, ...]:
+    """The kinds of sources each of which alone lets the check find the cause."""
     if spec.name in OTHER_TABLES:
         return (OTHER_TABLES[spec.name],)
-    records = ("monitor",) if spec.name in OF_SAMPLED_STEPS else OF_RECORDS[spec.from_records]
+    records = OF_RECORDS[spec.from_records]
+    if spec.of_step_lines is not None and cause not in spec.of_step_lines:
+        records = tuple(kind for kind in records if kind != "step times")
     if Need.RECORDS in spec.needs:
         return records or ("traces with monitor",)
     return ("traces", *records) if spec.from_records in ("", "steps", "host") else records
@@ -97,14 +98,17 @@ def looking(cause: str) -> dict[Kind, list[CheckSpec]]:
     """The checks that look for a cause, by kind of source."""
     found: dict[Kind, list[CheckSpec]] = {}
     for spec in CHECKS:
-        for kind in kinds_of(spec) if cause in spec.causes else ():
+        for kind in kinds_of(spec, cause) if cause in (*spec.causes, *spec.may_find) else ():
             found.setdefault(kind, []).append(spec)
     return found
 
 
 def of_whole(specs: list[CheckSpec], cause: Cause) -> bool:
-    """Return whether the checks look for the cause as a whole, or between them for each of its mechanisms."""
-    own = [set(spec.mechanisms) & set(cause.mechanisms) for spec in specs]
+    """Return whether the checks look for the cause as a whole, or between them for each of its mechanisms; one that
+    may find it and never rules it out does not."""
+    own = [set(spec.mechanisms) & set(cause.mechanisms) for spec in specs if cause.id in spec.causes]
+    if not own:
+        return False
     return not all(own) or set().union(*own) == set(cause.mechanisms)
 
 
@@ -144,7 +148,7 @@ def _section(cause: Cause) -> Iterator[str]:
         yield f"- Mechanisms: {', '.join(f'`{each}`' for each in cause.mechanisms)}."
     for kind, specs in found.items():
         names = ", ".join(f"`{spec.name}`" for spec in specs)
-        yield f"- From {kind}: {names}{'' if of_whole(specs, cause) else ' (some mechanisms)'}."
+        yield f"- From {kind}: {names}{'' if of_whole(specs, cause) else ' (in part)'}."
     yield f"- Not judged from: {', '.join(kind for kind in KINDS if kind not in found)}."
     yield "- Mistaken for:"
     for text in look_alikes(cause.id):

@@ -34,6 +34,7 @@ OTHER_TIMEOUT = (
 @check(
     *("communication.flight_recorder", "Unfinished collectives", "Which rank holds up collectives that do not end?"),
     from_records="collectives",
+    may_find=("straggler", "slow_device"),
 )
 def flight_recorder(profile: Profile) -> Check | None:
     """Ranks that have not called what others wait in, or on which nothing ends; calls that do not match."""

@@ -181,6 +181,7 @@ def _own_network(name: str, used: str) -> bool:
     causes=("slow_link", "rdma_retransmission"),
     needs=(Need.RECORDS,),
     from_records="steps",
+    of_step_lines=(),
 )
 def retransmission(profile: Profile) -> Check | Finding:
     """Segments and packets sent a second time, where collectives go over what counts them."""

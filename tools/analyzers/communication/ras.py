@@ -22,6 +22,7 @@ TWICE = "two answers of `ncclras -f json -v`, a minute apart, in a file each"
 @check(
     *("communication.ras", "Ranks by NCCL RAS", "Do all ranks answer NCCL, and is one behind the others?"),
     from_records="collectives",
+    may_find=("straggler",),
 )
 def ras(profile: Profile) -> Check | None:
     """Ranks that do not answer or report an error; ranks with fewer collectives while nothing moves."""

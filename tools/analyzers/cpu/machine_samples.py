@@ -108,7 +108,7 @@ def _queue(profile: Profile) -> Finding | list[Sentence]:
     if cores is None:
         return [
             say(
-                "At the median {0} run or wait for a processor; how many of these the machine has is not in the samples.",
+                "At the median {0} run or wait for a processor; how many of these there are is not sampled.",
                 queue,
             )
         ]

@@ -52,6 +52,7 @@ INSIDE = (
     causes=("slow_data_reading", "slow_data_processing"),
     mechanisms=("too_few_workers", "heavy_transform", "process_binding", "workers_restarted", "unexplained_wait"),
     from_records="steps",
+    of_step_lines=("slow_data_processing",),
 )
 def data_loader(profile: Profile) -> Check | Finding:
     """The time that a step waits for its data loader, and what the loader does meanwhile."""

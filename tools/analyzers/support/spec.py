@@ -44,7 +44,9 @@ class CheckSpec:
     ``mechanisms`` are those that this check looks for by itself. ``from_records`` says what monitor records or step
     logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide; ``output``: the job's
     own output answers, ``tables``: those of a profiler answer, ``collectives``: what these recorded themselves answers,
-    ``samples``: those of counters answer, with or without steps.
+    ``samples``: those of counters answer, with or without steps. ``of_step_lines``: of its causes those that it finds
+    in a job's step lines without the monitor, where these are not all. ``may_find``: further causes, which it never
+    rules out.
     """
 
     name: str
@@ -57,6 +59,8 @@ class CheckSpec:
     needs: tuple[Need, ...]
     from_records: Records
     function: Question
+    of_step_lines: tuple[str, ...] | None = None
+    may_find: tuple[str, ...] = ()
 
     def once(self, profile: Profile) -> Check | None:
         """``answer``, computed once per profile: for other checks that depend on this one as well."""
@@ -117,11 +121,13 @@ def check(
     mechanisms: tuple[str, ...] = (),
     needs: tuple[Need, ...] = (),
     from_records: Records = "",
+    of_step_lines: tuple[str, ...] | None = None,
+    may_find: tuple[str, ...] = (),
 ) -> Callable[[Question], CheckSpec]:
     """Declare the decorated function as a check; its family is the first part of the name unless given."""
     group: Family = family or name.partition(".")[0]  # type: ignore[assignment]
     return lambda function: CheckSpec(
-        name, title, group, stage, question, causes, mechanisms, needs, from_records, function
+        name, title, group, stage, question, causes, mechanisms, needs, from_records, function, of_step_lines, may_find
     )
 
 
