@@ -155,14 +155,19 @@ def _warned(profile: Profile, kind: WarningKind) -> list[Sentence]:
 
 def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of an evaluation, as lines state it."""
-    count = len(log.evaluation_times)
-    if not count:
+    count, first = len(log.evaluation_times), next(iter(log.evaluation_times), None)
+    if first is None:
         return []
+    if count == 1 and first.begin_line:
+        lines = f"{first.begin_line} and {first.line}"
+        return [say(f"An evaluation took {{0}} by the time stamps of lines {lines}.", measure(profile, "evaluation_s"))]
     if count == 1:
-        line = log.evaluation_times[0].line
-        return [say(f"An evaluation took {{0}} by line {line}.", measure(profile, "evaluation_s"))]
+        return [say(f"An evaluation took {{0}} by line {first.line}.", measure(profile, "evaluation_s"))]
     figures = [measure(profile, "evaluation_s", statistic=each) for each in ("median", "min", "max")]
-    return [say(f"{count:,} lines state the time of an evaluation: {{0}} in the median ({{1}} to {{2}}).", *figures)]
+    by_stamps = all(each.begin_line for each in log.evaluation_times)
+    lead = f"{count:,} lines state the time of an evaluation"
+    lead = f"By the time stamps of the lines that begin and end them, {count:,} evaluations took" if by_stamps else lead
+    return [say(f"{lead}{'' if by_stamps else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
 
 
 def not_finite(profile: Profile) -> list[Sentence]:

@@ -111,6 +111,13 @@ class StepNote(Cited):
     step: int | None = None
 
 
+@dataclass(frozen=True)
+class EvaluationTime(Cited):
+    """The seconds of a whole evaluation by a line, or by the stamps of this line and of ``begin_line``."""
+
+    begin_line: int = 0
+
+
 # "took_s" and "left_s": what the training took as a whole, and what is left of it; "passed_s": by a step line, without
 # what the program leaves out; "steps": how many the training has.
 WholeRunKind = Literal["took_s", "left_s", "passed_s", "steps"]
@@ -463,7 +470,7 @@ class JobLog:
     peak_memory: tuple[PeakMemory, ...] = ()  # that the program prints, of each kind the largest
     epoch_times: tuple[EpochTime, ...] = ()  # of programs that state the time of an epoch
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
-    evaluation_times: tuple[Cited, ...] = ()  # seconds of whole evaluations, by lines that name them
+    evaluation_times: tuple[EvaluationTime, ...] = ()  # of whole evaluations, by lines that name them
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     whole_run: dict[WholeRunKind, OfWholeRun] = field(default_factory=dict)  # that lines state of the whole training
     ranks: tuple[int, ...] = ()  # those that launchers name before lines

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from tools.run.recorded.job_log import Cited, EpochTime
+from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bars import Bars, bar_point
-from tools.sources.job_log.evaluation_times import names_evaluation, time_cost_s
+from tools.sources.job_log.evaluation_times import BRACKETS, EvaluationBrackets, names_evaluation, time_cost_s
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -98,6 +98,7 @@ class Collector:
         self.nccl = NcclReader(file)
         self.messages = Messages(file)
         self.whole_run = WholeRun(file)
+        self._evaluations = EvaluationBrackets(file)
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
         self.operations = CommOperations()
@@ -184,13 +185,9 @@ class Collector:
         return False
 
     def _read(self, line: Line, text: str) -> None:
-        if self._opens_table(line, text):
+        if self._opens_table(line, text) or self._costs(line, text):
             return
-        if names_evaluation(text):
-            self._evaluation = line.number
-        elif line.number - self._evaluation == 1 and (seconds := time_cost_s(text)) is not None:
-            self.messages.evaluated.append(Cited(str(seconds), line.number, self.file))
-        elif "comm op: " in text:
+        if "comm op: " in text:
             self.operations.take(line.number, text)
         elif "time (ms) |" in text:
             self._flat(line, flat_timers(line.number, text))
@@ -199,6 +196,8 @@ class Collector:
             self.messages.behind(line.number, text, line.job_rank)
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
+            if found.wall_ms is not None:  # "Saving at step 5" of an evaluation names a step as well
+                self._evaluations.stepped()
             self.whole_run.stepped(line.number, text, None if found.epoch is not None else found.step)
             self.messages.note(line.number, text)
         elif (epoch := epoch_time(text, line.number, self.file)) is not None:
@@ -207,7 +206,25 @@ class Collector:
             if text.startswith(TRAINER_RECORD):
                 self._stream(line).bars.trained = True
             self.whole_run.take(line.number, text)
+            self._evaluated(line, text)
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
+
+    def _costs(self, line: Line, text: str) -> bool:
+        """Whether the line ends an evaluation, or states behind such a line how long it took."""
+        if names_evaluation(text):
+            self._evaluation = line.number
+            return True
+        seconds = time_cost_s(text) if line.number - self._evaluation == 1 else None
+        if seconds is not None:
+            self.messages.evaluated.append(EvaluationTime(str(seconds), line.number, self.file))
+        return seconds is not None
+
+    def _evaluated(self, line: Line, text: str) -> None:
+        """Keep an evaluation by the lines that begin and end it, where none between them states its time."""
+        found = self._evaluations.take(line.number, text, self._seconds(line, *BRACKETS))
+        kept = self.messages.evaluated
+        if found is not None and len(kept) < MOST_EPOCHS and not (kept and kept[-1].line >= found.begin_line):
+            kept.append(found)
 
     def _epoch(self, epoch: EpochTime) -> None:
         """Append the time of an epoch; of one whose bar still counts the last update stays. None of another training,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
+from tools.run.recorded.job_log import EvaluationTime
 from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
 
 # "[Timing] final eval finished (Took 322.18s)", "Validation took 41.5 s"; no other words between, so that the time
@@ -25,12 +27,16 @@ NAMED = re.compile(
     re.I,
 )
 RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"]?[,}}]")
+# DETR's MetricLogger at the end of an evaluation (torchvision, DINO, MAE): "Test: Total time: 0:00:14 (0.18 s / it)".
+TOTAL = re.compile(
+    rf"\b(?:Test|Eval|Val): {{0,2}}Total time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d) \({NUMBER} s / it\)"
+)
 OF_BATCHES = re.compile(r"\[\s*\d+\s*/\s*\d+\]|\b(?:batch|iter|iteration)\b", re.I)
 NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
 # Knover (scripts/train.py: evaluate): a line with the metrics, and behind it the seconds of the whole evaluation.
 EVALUATED = re.compile(r"\A\[Evaluation\]\[\d{1,15}\]")
 TIME_COST = re.compile(rf"\A\ttime cost: ({NUMBER})\s*\Z")
-MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total inference time")
+MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total inference time", "Total time: ")
 
 
 def evaluation_s(text: str) -> float | None:
@@ -40,6 +46,8 @@ def evaluation_s(text: str) -> float | None:
     if found := INFERENCE.search(text):
         whole_s = clock_s(found[1])
         return None if whole_s is None else whole_s + float(found[2] or 0)
+    if found := TOTAL.search(text):
+        return clock_s(found[1])
     if found := RUNTIME.search(text):
         return float(found[1])
     found = TOOK.search(text) or (None if OF_BATCHES.search(text) else NAMED.search(text))
@@ -59,3 +67,57 @@ def time_cost_s(text: str) -> float | None:
     found = TIME_COST.match(text)
     wall_ms = in_ms(found[1], "s") if found else None
     return None if wall_ms is None else wall_ms / 1e3
+
+
+WHAT = r"(?:model )?(?:evaluation|validation)"
+BEGIN = re.compile(rf"\b(?:start(?:ing|ed)?|begin(?:ning)?|began|running) (?:the )?{WHAT}\b", re.I)
+END = re.compile(
+    rf"\b(?:finish(?:ed|ing)?|completed?|ended|end of|done with|overall) (?:the )?{WHAT}\b"
+    rf"|\b{WHAT} (?:is |has )?(?:finished|completed?|ended|done)\b",
+    re.I,
+)
+BRACKETS = ("valuation", "alidation", "ALIDATION", "VALUATION")
+OF_ESTIMATOR = re.compile(r" at (\d{4}-\d\d-\d\d)[-T ](\d\d:\d\d:\d\d)")  # of TensorFlow's estimators
+LONGEST_S = 86_400.0  # between the two lines: more is of two starts
+
+
+class EvaluationBrackets:
+    """Evaluations of which one line says that they begin and a later one that they end, both with their time."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+        self._begun: tuple[int, float, bool] | None = None  # line, seconds, and whether the text itself states them
+
+    def take(self, line: int, text: str, at_s: float | None) -> EvaluationTime | None:
+        """Read a line written at ``at_s`` of the log's clock; the evaluation that it ends."""
+        if not any(mark in text for mark in BRACKETS):
+            return None
+        ends, begins = END.search(text) is not None, BEGIN.search(text) is not None
+        if ends == begins:
+            return None
+        own = _own_time(text)
+        known = at_s if own is None else own
+        if known is None:
+            return None
+        if begins:
+            self._begun = (line, known, own is not None)
+            return None
+        begun, self._begun = self._begun, None
+        if begun is None or begun[2] != (own is not None) or not 0.0 < known - begun[1] <= LONGEST_S:
+            return None
+        return EvaluationTime(str(round(known - begun[1], 6)), line, self.file, begun[0])
+
+    def stepped(self) -> None:
+        """A training step lies between: what begins before it has no end here."""
+        self._begun = None
+
+
+def _own_time(text: str) -> float | None:
+    """Seconds that the text of TensorFlow's estimators states."""
+    found = OF_ESTIMATOR.search(text)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{found[1]} {found[2]}").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

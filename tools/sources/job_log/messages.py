@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tools.run.recorded.job_log import (
     Cited,
     CollectiveTimeout,
+    EvaluationTime,
     LogWarning,
     StepNote,
     WarningKind,
@@ -244,7 +245,7 @@ class Messages:
     timeouts: dict[tuple[int, int, str], CollectiveTimeout] = field(default_factory=dict)
     warnings: dict[WarningKind, LogWarning] = field(default_factory=dict)
     notes: dict[str, list[StepNote]] = field(default_factory=lambda: {"save": [], "evaluation": []})
-    evaluated: list[Cited] = field(default_factory=list)
+    evaluated: list[EvaluationTime] = field(default_factory=list)
     memory: dict[str, Cited] = field(default_factory=dict)
     _status: dict[tuple[int, int | None], WatchdogStatus] = field(default_factory=dict)  # by rank and the failed work
     _lost_step: int = UNNUMBERED
@@ -299,7 +300,7 @@ class Messages:
         """Keep what the line says of saving, evaluating or the peak of memory, as a step line may do as well."""
         self.peaks.take(line, text)
         if (seconds := evaluation_s(text)) is not None and len(self.evaluated) < MOST_NOTES:
-            self.evaluated.append(Cited(str(seconds), line, self.file))
+            self.evaluated.append(EvaluationTime(str(seconds), line, self.file))
         if not any(mark in text for mark in MARKS):
             return
         if (found := side_work(text)) is not None:

@@ -65,3 +65,49 @@ def test_the_times_of_evaluations_stand_next_to_the_steps(tmp_path: Path) -> Non
     check = check_of(Profile(load_run([tmp_path / "job.log"])), "step_time.output")
     assert check is not None
     assert [fact.value for said in check.support for fact in said.facts] == [12.0, 10.0, 20.0]
+
+
+def stamped(at: str, text: str) -> str:
+    return f"2023-10-02 23:{at},000 trainer INFO: {text}\n"
+
+
+STEPS = megatron(*((step, 1000.0) for step in range(1, 13)))
+
+
+def test_an_evaluation_is_timed_by_the_stamps_of_the_lines_that_begin_and_end_it(tmp_path: Path) -> None:
+    text = stamped("19:48", "Start validation, Total sample: 250") + stamped("20:24", "Overall validation mIoU: 0.2")
+    again = stamped("31:00", "Starting evaluation") + stamped("31:46", "Evaluation finished")
+    (tmp_path / "job.out").write_text(STEPS + text + again)
+    profile = Profile(load_run([tmp_path / "job.out"]))
+    log = profile.run.job_log
+    assert log is not None
+    assert [(float(each.value), each.begin_line, each.line) for each in log.evaluation_times] == [
+        (36.0, 13, 14),
+        (46.0, 15, 16),
+    ]
+    check = check_of(profile, "step_time.output")
+    assert check is not None
+    assert any("time stamps of the lines that begin and end them" in each.template for each in check.support)
+
+
+def test_estimators_state_when_an_evaluation_begins_and_ends(tmp_path: Path) -> None:
+    text = "INFO:tensorflow:Starting evaluation at 2019-02-18-08:07:59\nINFO:tensorflow:Finished evaluation at "
+    (tmp_path / "job.out").write_text(f"{STEPS}{text}2019-02-18-08:09:56\n")
+    log = load_run([tmp_path / "job.out"]).job_log
+    assert log is not None
+    assert [each.value for each in log.evaluation_times] == ["117.0"]
+
+
+def test_lines_without_stamps_of_two_evaluations_or_around_a_step_time_none(tmp_path: Path) -> None:
+    unstamped = "Start validation\nOverall validation mIoU: 0.2\n"
+    around = stamped("19:48", "Start validation") + megatron((13, 1000.0)) + stamped("20:24", "Overall validation")
+    ends = stamped("21:00", "Overall validation")
+    (tmp_path / "job.out").write_text(STEPS + unstamped + around + ends)
+    log = load_run([tmp_path / "job.out"]).job_log
+    assert log is not None
+    assert log.evaluation_times == ()
+
+
+def test_the_end_of_a_test_by_a_metric_logger_states_its_time() -> None:
+    assert evaluation_s("Test: Total time: 0:00:14 (0.180013 s / it)") == 14.0
+    assert evaluation_s("Epoch: [3] Total time: 0:00:14 (0.180013 s / it)") is None
