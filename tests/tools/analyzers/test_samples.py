@@ -347,3 +347,28 @@ def test_at_0_pct_no_kernel_ran_and_the_vendor_names_its_own_tool(tmp_path: Path
     needs = answer(profile, "computation.clocks").needs
     assert "npu-smi" in needs
     assert "nvidia-smi" not in needs
+
+
+def test_shares_of_time_are_means_over_the_time_that_each_reading_is_of(tmp_path: Path) -> None:
+    head = "Linux 5.10.103 (node7) \t2026-11-23 \t_x86_64_\t(4 CPU)\n\n"
+    columns = "{}        CPU     %user     %nice   %system   %iowait    %steal     %idle\n"
+    row = "{}        all     {}     0.00      0.00      0.00      0.00     {}\n"
+    busy = {"10:01:00": 0.0, "10:02:00": 0.0, "10:03:00": 0.0, "10:05:00": 90.0}
+    rows = "".join(row.format(at, each, 100.0 - each) for at, each in busy.items())
+    profile = profile_of(tmp_path, head + columns.format("10:00:00") + rows)
+    assert measure(profile, "machine_counter_pct", counter="cpu_busy_pct").value == pytest.approx(90.0 * 2 / 5)
+    assert measure(profile, "machine_counter_pct", counter="cpu_busy_pct", statistic="median").value == 0.0
+
+
+def test_a_request_s_wait_is_the_mean_over_requests_and_none_of_intervals_without_any(tmp_path: Path) -> None:
+    table = "Device            r/s     rkB/s   r_await     w/s     wkB/s   w_await  aqu-sz  %util\n"
+    row = "sda   {}      1.00      {}       0.00    0.00      0.00      0.00     {}\n"
+    reports = ((9.0, 1.0, 1.0), (30.0, 2.0, 50.0), (10.0, 6.0, 20.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    text = "\n".join(table + row.format(*each) for each in reports)
+    profile = profile_of(tmp_path, f"Linux 5.10 (n) \t2026-11-23 \t_x86_64_\t(4 CPU)\n\n{text}")
+    wait = measure(profile, "machine_counter_ms", counter="disk_wait_ms", part="sda")
+    assert wait.value == pytest.approx((30 * 2.0 + 10 * 6.0) / 40)
+    assert measure(profile, "machine_counter_pct", counter="disk_busy_pct", part="sda").value == pytest.approx(17.5)
+    assert any(
+        "the first report of iostat is a mean since the machine was started" in each for each in profile.run.notes
+    )

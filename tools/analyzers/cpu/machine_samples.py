@@ -19,7 +19,7 @@ TRAINING = "python|pt_main_thread"  # names of processes that may be the trainin
 MOST_NAMED = 2
 
 
-def _level(profile: Profile, counter: str, statistic: str = "median") -> Fact | None:
+def _level(profile: Profile, counter: str, statistic: str = "mean") -> Fact | None:
     return measured(profile, "machine_counter_pct", counter=counter, statistic=statistic)
 
 
@@ -199,7 +199,7 @@ SINCE_START = "This is one table; if it is the first that iostat printed, it is 
 
 def _at_work(profile: Profile, view: CounterView) -> Sentence:
     """The disks that always have requests, or the one that most often has: how long a request takes, and the reads."""
-    share = view.machine("disk_busy_pct", None).groupby("part")["value"].median().sort_values(ascending=False)
+    share = view.machine("disk_busy_pct", None).groupby("part")["value"].mean().sort_values(ascending=False)
     full = share[share >= profile.thresholds["disk_busy_pct"]]
     shown = [str(part) for part in (full.index if len(full) else share.index[:1])]
     facts: list[Fact] = []
@@ -242,6 +242,6 @@ def _busiest_disk(profile: Profile, view: CounterView) -> tuple[Fact, Fact | Non
     own = view.machine("disk_busy_pct", None)
     if own.empty:
         return None
-    part = str(own.groupby("part")["value"].median().idxmax())
+    part = str(own.groupby("part")["value"].mean().idxmax())
     busy = measure(profile, "machine_counter_pct", counter="disk_busy_pct", part=part)
     return busy, measured(profile, "machine_counter_ms", counter="disk_wait_ms", part=part)

@@ -17,6 +17,7 @@ from tools.views.device.clock_levels import lowered
 from tools.views.profile import Profile
 from tools.views.steps.sampled_levels import in_steps
 
+WAIT, REQUESTS = "disk_wait_ms", "disk_requests_per_s"
 IDLE_PCT = 10.0  # of the time some kernel ran: below it the device had next to nothing to do
 GIB, MIB = 1 << 30, 1 << 20
 FLAGS = tuple(name for name, each in COUNTERS.items() if each.kind == "flag")
@@ -246,18 +247,18 @@ def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> M
 
 @metric("%", "{statistic} {counter}", "How busy is a machine by its samples?")
 def machine_counter_pct(
-    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+    profile: Profile, counter: str, statistic: str = "mean", part: str = "", during: str = ""
 ) -> Measurement:
-    """Over the readings of machines, all of them together; ``part`` names a disk or a process, ``during`` the steps in
-    which they were taken (see ``IN_STEPS``)."""
+    """Over the readings of machines, all of them together, the mean by the time that each of them is of; ``part`` names
+    a disk or a process, ``during`` the steps in which they were taken (see ``IN_STEPS``)."""
     return _machine(profile, counter, ("%",), statistic, part, during)
 
 
 @metric("ms", "{statistic} {counter}", "How long do requests of a machine take?")
 def machine_counter_ms(
-    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+    profile: Profile, counter: str, statistic: str = "mean", part: str = "", during: str = ""
 ) -> Measurement:
-    """The same of times."""
+    """The same of times, the mean over requests where their number is known."""
     return _machine(profile, counter, ("ms",), statistic, part, during)
 
 
@@ -291,7 +292,7 @@ def machine_processors(profile: Profile) -> Measurement:
 
 @metric("MiB/s", "{statistic} {counter}", "How much does a machine read or write?")
 def machine_counter_mib_per_s(
-    profile: Profile, counter: str, statistic: str = "median", part: str = "", during: str = ""
+    profile: Profile, counter: str, statistic: str = "mean", part: str = "", during: str = ""
 ) -> Measurement:
     """The same of bytes per second, in the unit that iostat calls MB."""
     found = _machine(profile, counter, ("bytes/s",), statistic, part, during)
@@ -309,7 +310,35 @@ def _machine(
     if during:
         own = own[_held(in_steps(profile, view, own, choice("during", during, IN_STEPS)), during)]
     rows = own[["file", "host", "part", "tick", "line", "value"]]
-    return _of_rows(view, over_steps(own["value"].to_numpy(dtype=np.float64), statistic), rows, counter)
+    values = own["value"].to_numpy(dtype=np.float64)
+    if statistic == "mean":
+        value = float(np.average(values, weights=_weights(view, own, counter)))
+    else:
+        value = over_steps(values, statistic)
+    return _of_rows(view, value, rows, counter)
+
+
+LONGEST_INTERVAL = 10.0  # times the usual one: a longer pause is one of the recording
+
+
+def _weights(view: CounterView, own: pd.DataFrame, counter: str) -> NDArray[np.float64]:
+    """The time that each reading is of, since the one before, of a wait times the requests of that time; equal where
+    times are not known."""
+    weights = pd.Series(1.0, own.index)
+    times = own["time_unix_ns"]
+    if times.notna().all():
+        passed = times.groupby([own[name] for name in ("file", "host", "part")], observed=True).diff()
+        usual = float(passed.median()) if passed.notna().any() else 0.0
+        if usual > 0:
+            weights = passed.fillna(usual).clip(0.0, LONGEST_INTERVAL * usual)
+    keys = ["file", "host", "part", "tick"]
+    requests = view.machine(REQUESTS, None) if counter == WAIT else own.iloc[:0]
+    if len(requests):
+        rates = requests.drop_duplicates(keys).set_index(keys)["value"]
+        found = rates.reindex(pd.MultiIndex.from_frame(own[keys])).to_numpy(dtype=np.float64)
+        weights = weights * np.where(np.isfinite(found), found, 0.0)
+    total = weights.to_numpy(dtype=np.float64)
+    return total if total.sum() > 0 else np.ones(len(own))
 
 
 @metric("events", "{counter} between the first and the last reading", "Does a counter rise while the training runs?")

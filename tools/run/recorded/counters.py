@@ -98,6 +98,7 @@ COUNTERS: Mapping[str, Counter] = {
     "pressure_memory_some_pct": Counter("%", "time in which some process waits for memory"),
     "pressure_memory_full_pct": Counter("%", "time in which every process waits for memory"),
     "disk_busy_pct": Counter("%", "time in which a disk has requests"),
+    "disk_requests_per_s": Counter("/s", "requests of a disk"),
     "disk_wait_ms": Counter("ms", "time of a disk request"),
     "disk_read_bytes_per_s": Counter("bytes/s", "read from a disk"),
     "disk_written_bytes_per_s": Counter("bytes/s", "written to a disk"),

@@ -83,6 +83,7 @@ KEYS = {"CPU": "CPU", "IFACE": "IFACE", "DEV": "DEV", "Device": "DEV", "Device:"
 VMSTAT = ("r", "b", "swpd")
 IOSTAT_CPU = "avg-cpu:"
 DAY_S = 86_400
+SINCE_BOOT = "the first report of {} is a mean since the machine was started: left out"
 
 
 @dataclass
@@ -107,6 +108,7 @@ class Sysstat:
         """The title of a machine, or the header of a table."""
         if title := TITLE.match(text):
             self.readings.host, self.day, self.readings.cores = title[1], _date(title[2]), int(title[3])
+            self.first = set() if self.readings.tool == "iostat" else self.first  # it was started again
             return True
         self.head_s, rest = _after_clock(text)
         columns = tuple(rest.lstrip("# ").removeprefix("Time ").split())
@@ -164,6 +166,8 @@ class Sysstat:
             return
         part = self._part(row)
         at = self._when(clock_s, part)
+        if self.table == "vmstat" and (stated := moment(row[self.columns[-1]])) is not None:
+            at = stated
         for counter, value in values:
             self.readings.add(counter, value, line, tick=self.tick, at=at, part=part)
 
@@ -214,12 +218,20 @@ class Sysstat:
         if "cpu_idle_pct" in found:
             others = ("cpu_idle_pct", "cpu_iowait_pct", "cpu_steal_pct")
             found["cpu_busy_pct"] = max(100.0 - sum(found.get(each, 0.0) for each in others), 0.0)
+        if (requests := _requests(row)) is not None and self.table == "DEV":
+            found["disk_requests_per_s"] = requests
+            if requests <= 0.0:  # no request has a wait
+                found.pop("disk_wait_ms", None)
+                yield from found.items()
+                return
         if "disk_wait_ms" not in found and (wait_ms := _mean_wait(row)) is not None:
             found["disk_wait_ms"] = wait_ms
         yield from found.items()
 
     def close(self) -> None:
         """The interval by the times of day; of a single table of iostat or vmstat its rows, as there are no others."""
+        if self.first_rows and len(self.readings):
+            self.readings.note(SINCE_BOOT.format(self.readings.tool))
         if not len(self.readings) and self.readings.tool in ("iostat", "vmstat"):
             for line, counter, value, part in self.first_rows:
                 self.readings.add(counter, value, line, part=part)
@@ -230,6 +242,12 @@ class Sysstat:
             self.readings.interval_s = float(median(steps))
 
 
+def _requests(row: dict[str, str]) -> float | None:
+    """Requests per second; None where they are not printed."""
+    rates = [read[0] for name in (*RATES, "tps") if (read := number(row.get(name, ""))) is not None]
+    return sum(rates) if rates else None
+
+
 def _mean_wait(row: dict[str, str]) -> float | None:
     """The time of a request where only those of a read and of a write are printed, as iostat does since version 12: by
     how many there are of each; where that is not printed the longer one."""
@@ -237,7 +255,7 @@ def _mean_wait(row: dict[str, str]) -> float | None:
     rates = [read[0] for name in RATES if (read := number(row.get(name, ""))) is not None]
     if len(waits) < len(WAITS) or len(rates) < len(RATES):
         return max(waits, default=None)
-    return sum(wait * rate for wait, rate in zip(waits, rates, strict=True)) / sum(rates) if sum(rates) else 0.0
+    return sum(wait * rate for wait, rate in zip(waits, rates, strict=True)) / sum(rates) if sum(rates) else None
 
 
 def _table(columns: tuple[str, ...]) -> str | None:
