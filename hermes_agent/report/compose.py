@@ -318,7 +318,11 @@ class _Composer:
                 f"Fixing this would at best cut the {whole} to {{0}}, {{1}} faster; how much less, is not known.",
                 predicted,
             )
-        alone = "" if len(ranked.alone.steps) != 1 else "; one step was recorded, so its variation is not known"
+        alone = (
+            ""
+            if not self.profile.traced or len(ranked.alone.steps) != 1
+            else "; one step was recorded, so its variation is not known"
+        )
         return Sentence(
             f"Fixing this would cut the {whole} to {{0}}, {{1}} faster (range {{2}} to {{3}}){alone}.", predicted
         )

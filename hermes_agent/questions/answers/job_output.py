@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CheckRecord
@@ -14,7 +15,7 @@ from hermes_agent.questions.answers.steps import start_left_out
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
-from tools.analyzers.steps.output_warnings import evaluation_times
+from tools.analyzers.steps.output_warnings import evaluation_times, single_line
 from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
@@ -125,7 +126,9 @@ def drift(discussion: Discussion, question: Question) -> str:
         return paragraph([wording("rate_steady") if steady else "", rated])
     profile = discussion.profile()
     if not profile.measured and not profile.run.cut:
-        return wording("no_steps_read")
+        log = profile.run.job_log
+        few = [] if log is None or log.steps.empty else single_line(profile, log)
+        return blocks([paragraph(discussion.say(each.template, *each.facts) for each in few), wording("no_steps_read")])
     by_records = profile.series is not None
     jump = discussion.measured("series_shift_pct" if by_records else "level_shift_pct")
     slope = discussion.measured("series_trend_pct" if by_records else "step_trend_pct")
@@ -139,7 +142,10 @@ def drift(discussion: Discussion, question: Question) -> str:
     check = _check(discussion, DRIFT)
     if check is None or check.status == "cannot_answer":
         reason = check_text(check) if check is not None else ""
-        opened = paragraph([wording("drift_open"), reason])
+        if course := _one_way(discussion, profile):
+            return blocks([course, _range(discussion, profile)])
+        faster = FASTER.search(question.words) is not None
+        opened = paragraph([wording("drift_open_faster" if faster else "drift_open"), reason])
         return blocks([opened, _ends(discussion, profile), _range(discussion, profile)])
     if slope is not None and abs(slope.value) >= profile.thresholds["fluctuation_pct"]:  # not told from the variation
         return paragraph([wording("no_steady_drift"), *check.text, _range(discussion, profile)])
@@ -157,6 +163,26 @@ def _drifts_slightly(profile: Profile) -> bool:
     """Whether the recorded steps drift by more than chance, but by less than counts as a drift."""
     trend = None if profile.series is None else step_series_of(profile.series).trend()
     return trend is not None and abs(trend.z) >= KENDALL_Z and abs(trend.total_pct) >= SLIGHT_PCT
+
+
+FASTER = re.compile(r"\b(faster|shorter|speed\w* up|quicker)\b")
+ONE_WAY, ONE_WAY_LINES = 1.5, 3  # the longest line over the shortest, and lines: fewer or closer ones rise by chance
+
+
+def _one_way(discussion: Discussion, profile: Profile) -> str:
+    """That each of few lines gives a longer step than the one before, or each a shorter one; else empty."""
+    series = profile.series
+    walls = [] if series is None else series.slowest_ms.to_list()
+    if len(walls) < ONE_WAY_LINES or max(walls) < ONE_WAY * min(walls):
+        return ""
+    rises, falls = (all(sign * (b - a) > 0 for a, b in pairwise(walls)) for sign in (1, -1))
+    if not rises and not falls:
+        return ""
+    text = f"By the {len(walls)} recorded lines, which show no more than that, "
+    text += f"steps get {'longer' if rises else 'shorter'} from each to the next: "
+    return discussion.say(
+        f"{text}{{series_quarter_ms:end=first}} in the first, {{series_quarter_ms:end=last}} in the last."
+    )
 
 
 def _ends(discussion: Discussion, profile: Profile) -> str:

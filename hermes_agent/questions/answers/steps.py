@@ -11,6 +11,7 @@ from hermes_agent.questions.prose import blocks, bullets, capital, milliseconds,
 from hermes_agent.questions.reading.question import Question, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.steps import StepRow
+from tools.analyzers.steps.output_warnings import MOST_FEW, few_lines
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.metrics.recorded.series import rank_stalls, run_series
@@ -65,6 +66,10 @@ def _stated(discussion: Discussion) -> str:
             "A step takes {stated_mean_step_ms} on average over the whole training, with evaluations and saves, if it"
         )
         return discussion.say(f"{text} was not resumed; single steps are not recorded.")
+    log = profile.run.job_log
+    if log is not None and 1 < log.steps["wall_ms"].notna().sum() <= MOST_FEW:
+        few = few_lines(profile, log)
+        return discussion.say(few.template, *few.facts)
     if discussion.measured("logged_step_ms") is not None:
         return discussion.say("The output states {logged_step_ms}; so few lines do not show how steady the steps are.")
     return ""

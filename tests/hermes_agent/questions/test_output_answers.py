@@ -418,3 +418,32 @@ def test_bars_of_keras_with_another_total_are_of_another_run_or_unit_and_stand_a
     assert "35.0 ms" in said
     said = ask([*lines, bar.format(1500, 45, "30ms")], "why is it slow?")
     assert "Line 2 is a progress bar with another total" in said
+
+
+def test_few_steps_of_a_bar_are_each_stated_also_of_a_bar_that_was_cut_or_drawn_over(ask: Ask) -> None:
+    bar = "  1%|##   | {}/203 [00:{}<30:55,  {}s/{}"
+    cut = [bar.format(2, 12, 5.01, "it"), bar.format(3, 20, 5.97, "it"), bar.format(4, 37, 9.33, "i")]
+    assert "8000 ms [E1] for step 3 and 17.0 s [E2] for step 4" in ask(cut, "how long is a step?")
+    assert "17.0 s" in ask(cut, "does it get slower?")
+    over = "  1%|#    | {0}/90 [{1}<25:12  1%|#    | {0}/90 [{1}<25:12:38, 1019.75s/it, loss=7.13]"
+    said = ask([over.format(1, "16:59"), over.format(2, "34:38")], "how long is a step?")
+    assert "1020 s [E1] for step 1 and 1059 s [E2] for step 2" in said
+
+
+def test_the_time_that_a_record_states_of_its_step_is_used_before_the_rate_of_a_bar(ask: Ask) -> None:
+    record = "{{'train_step_runtime': {:.3f}, 'train_step_samples_per_second': 57.0, 'epoch': 0.98}}"
+    lines = [
+        line
+        for at in range(6)
+        for line in (record.format(0.6 + 0.01 * at), f" 98%|###| {2086 + at}/2120 [26:0{at}<00:22,  1.45it/s]")
+    ]
+    assert "smoothed" not in ask(lines, "how long is a step?")
+
+
+@pytest.mark.parametrize(("seconds", "way"), [((774, 293, 60, 48), "shorter"), ((48, 60, 293, 774), "longer")])
+def test_lines_of_which_each_is_shorter_or_longer_than_the_one_before_say_which_way_steps_go(
+    ask: Ask, seconds: tuple[int, ...], way: str
+) -> None:
+    bar = "Epoch {0} | Batch 468/469 | Loss 3.{0}: 100%|####| 469/469 [{1:02}:{2:02}<00:00,  1.65s/it]"
+    lines = [bar.format(at, each // 60, each % 60) for at, each in enumerate(seconds)]
+    assert f"steps get {way} from each to the next" in ask(lines, "does it get faster?")

@@ -8,7 +8,7 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.run.recorded.job_log import JobLog, StepTime, WarningKind
+from tools.run.recorded.job_log import SINGLE, JobLog, StepTime, WarningKind
 from tools.views.profile import Profile
 
 MEANING: dict[WarningKind, str] = {
@@ -213,7 +213,9 @@ FIRST_OF_BAR = "The first step of a progress bar took {0} (line %d); how long la
 OF_BAR = "The step up to line %d takes {0} by the clock of a progress bar." + UNSTEADY
 WAITS = "Of it the line states {0} as the wait for data."
 MOST_FEW = 10
-FEW_LINES = "The few step lines give {0} to {1} a step: too few to say which of it is usual."
+MOST_LISTED = 4
+TOO_FEW = "too few to say which of it is usual."
+FEW_LINES = f"The few step lines give {{0}} to {{1}} a step: {TOO_FEW}"
 APART = (
     "Progress bars of two processes are at step {} (line {}) and step {} (line {}) after the same time: these ranks do "
     "not do the same steps, or began at different times."
@@ -239,6 +241,26 @@ def _bars(profile: Profile, log: JobLog) -> list[Sentence]:
     return [*said, say(OTHER_BARS)] if len(said) > 1 else said
 
 
+def few_lines(profile: Profile, log: JobLog) -> Sentence:
+    """What lines too few for a series state: each of them, or of more than ``MOST_LISTED`` the least and the most."""
+    rows = log.steps[log.steps["wall_ms"].notna()]
+    if len(rows) > MOST_LISTED or rows["step"].duplicated().any():
+        least, most = (measure(profile, "logged_step_ms", statistic=each) for each in ("min", "max"))
+        return say(FEW_LINES, least, most)
+    facts = [measure(profile, "logged_step_ms", step=int(step)) for step in rows["step"]]
+    spans = [1 if log.step_time in SINGLE else int(span) for span in rows["span"]]
+    parts = [
+        f"{{{at}}} {_steps_to(int(step), span)}"
+        for at, (step, span) in enumerate(zip(rows["step"], spans, strict=True))
+    ]
+    listed = f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return say(f"The few step lines give {listed}: {TOO_FEW}", *facts)
+
+
+def _steps_to(step: int, span: int) -> str:
+    return f"for step {step}" if span == 1 else f"for each of steps {step - span + 1} to {step}"
+
+
 def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of a step that a single line states, which is no series."""
     if profile.traced or profile.series is not None or log.steps.empty:
@@ -246,8 +268,7 @@ def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     if len(log.steps) > MOST_FEW:
         return []
     if len(log.steps) > 1:
-        least, most = (measure(profile, "logged_step_ms", statistic=each) for each in ("min", "max"))
-        return [say(FEW_LINES, least, most)]
+        return [few_lines(profile, log)]
     text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
     if log.grammars == ("progress bar",) and int(log.steps["span"].iloc[0]) == 1:
         text = FIRST_OF_BAR if int(log.steps["step"].iloc[0]) == 1 else OF_BAR if log.step_time == "bar" else text

@@ -21,7 +21,7 @@ GAP = r"\s{0,9}"
 TQDM = re.compile(
     rf"\d{{1,3}}%(?:\|[^|]{{0,300}}\||(?=\s)){GAP}{COUNT}{GAP}"
     rf"\[(?:(?P<elapsed>\d[\d:a-z, ]{{0,30}}?)<[^,\]]{{0,30}},{GAP})?{GAP}"
-    rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s)|\?)"
+    rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s|s/?i?\s?\Z|it?/?\s?\Z)|\?)"
 )
 PLAIN = re.compile(rf"{COUNT}{GAP}\[(?P<elapsed>{NUMBER}s),{GAP}({NUMBER})\s?(it/s|s/it)")
 RICH = re.compile(
@@ -39,6 +39,10 @@ LOGGED_MARK = "Progress on:"
 SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 LEAST_RATE = 1.0  # one digit behind the point: a smaller one is not exact to 5 %
 LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
+# Drawn over before its end, by itself: "  1%|#   | 1/90 [16:59<25:12  1%|#  | 1/90 [16:59<25:12:38, 1019.75s/it".
+DRAWN_OVER = re.compile(r"\d{1,15}/\d{1,15} \[[\d:]{1,12}<")
+# The end of a bar in a line that was cut: its last letters are missing.
+CUT_END = re.compile(r"%\|.{1,400}\d(?:s/?i?|it?/?)\s?\Z")
 NAME = re.compile(r"[^|\r]{0,60}\Z")
 NAME_CHARS = 61  # the name and the space behind it
 DIGITS = re.compile(r"\d+")
@@ -59,6 +63,7 @@ LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same te
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
+FEW_UPDATES, LEAST_FEW_S = 4, 5.0  # of so few each long step is stated by itself: whole seconds show which is longer
 LEAST_WHOLE_S = 3 * LEAST_PART_S  # between the first and the last update: else the time before the first counts too
 # Of the step by its rate, between this and the time over the steps done: whole seconds are exact to as much after
 # LEAST_PART_S. A bar that goes on from a checkpoint counts steps that it has no time of, and differs by their share.
@@ -90,14 +95,18 @@ def bar_point(text: str) -> BarPoint | None:
     """The update that a piece of a line shows; None where it shows none."""
     if LOGGED_MARK in text:
         return _logged(text)
-    if "it/s" not in text and "s/it" not in text:
+    if "it/s" not in text and "s/it" not in text and CUT_END.search(text) is None:
         return None
     found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text)
     if found is None:
         return None
     done, total, elapsed, rate, unit = found.group(1, 2, "elapsed", 4, 5)
     shown = number(rate) if rate else None
-    step_ms = None if not shown or shown <= 0 else (shown * 1e3 if unit == "s/it" else 1e3 / shown)
+    step_ms = (
+        None
+        if not shown or shown <= 0
+        else (shown * 1e3 if unit.startswith("s/i") or unit.strip() in ("s", "s/") else 1e3 / shown)
+    )
     seconds = None
     if elapsed:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
@@ -137,7 +146,8 @@ def _name_before(text: str, start: int) -> str:
         return f"Epoch {row[1]}"
     before = text[max(0, start - NAME_CHARS) : start]
     named = NAME.search(before[:-1] if before[-1:].isspace() else before)
-    return named[0].strip() if named else ""
+    name = named[0].strip() if named else ""
+    return "" if DRAWN_OVER.search(name) else name
 
 
 @dataclass
@@ -291,7 +301,7 @@ class Bars:
 
 def _joined(bars: list[Bar]) -> Bar:
     """The updates of several bars by the steps done, of a step the first."""
-    whole = Bar(bars[0].name, bars[0].total, mixed=True)
+    whole = Bar(bars[0].name, bars[0].total, named_epochs=all(bar.named_epochs for bar in bars), mixed=True)
     updates = (each for bar in bars for each in zip(bar.done, bar.line, bar.elapsed_s, bar.step_ms, strict=True))
     for done, line, elapsed_s, step_ms in sorted(updates):
         if not whole.done or done > whole.done[-1]:
@@ -367,7 +377,8 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
             rest = list(_by_clock(bar, False, least_s))
             return [*first, *rest], "bar" if rest else "step"
         if whole_s >= LEAST_PART_S:
-            return list(_by_clock(bar, from_start, min(LEAST_PART_S, whole_s / 2))), "bar"
+            part_s = LEAST_FEW_S if len(bar.done) <= FEW_UPDATES else min(LEAST_PART_S, whole_s / 2)
+            return list(_by_clock(bar, from_start, part_s)), "bar"
     updates = zip(bar.done, bar.step_ms, bar.line, strict=True)
     return [BarRow(done, 1, step_ms, line) for done, step_ms, line in updates if done and step_ms > 0], "smoothed"
 

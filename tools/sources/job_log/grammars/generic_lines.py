@@ -16,7 +16,7 @@ from itertools import islice
 import msgspec
 
 from tools.sources.job_log.grammars.part_names import of_part
-from tools.sources.job_log.grammars.step_figures import StepLine, steps_behind
+from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, TO_MS, UNIT, in_ms, number
 
 GENERIC_LINES, JSON_LINES, DICTIONARY_LINES = "step lines", "JSON lines", "dictionary lines"
@@ -98,7 +98,7 @@ def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
         (at for name, value in low.items() if STEP_KEYS.match(name) and (at := _whole_of(value)) is not None), None
     )
     if step is None:
-        return None
+        return _of_its_time(low, grammar)
     epoch = _whole_of(low.get("epoch"))
     figures = {name: figure for name, value in low.items() if (figure := _number_of(value)) is not None and figure > 0}
     line = _with_rate(StepLine(grammar, step, of="unstated", epoch=epoch), figures)
@@ -111,6 +111,18 @@ def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
     if times:
         return replace(line, bare_time=times[0][1])
     return line if line.derived else replace(line, clock_s=_clock_of(figures))
+
+
+# Of a Trainer that logs the time of each step by itself, as it names those of the whole training (in seconds).
+STEP_RUNTIME = "train_step_runtime"
+
+
+def _of_its_time(low: Mapping[str, object], grammar: str) -> StepLine | None:
+    """The step of a record without a number that states its time in seconds; None where it states none."""
+    seconds = _number_of(low.get(STEP_RUNTIME))
+    if seconds is None or not seconds > 0:
+        return None
+    return StepLine(grammar, UNNUMBERED, 1e3 * seconds, of="step", epoch=_whole_of(low.get("epoch")))
 
 
 def _with_rate(line: StepLine, figures: Mapping[str, float]) -> StepLine:
