@@ -68,7 +68,7 @@ def _transports(discussion: Discussion, log: JobLog) -> str | None:
     nccl = log.nccl
     kinds = list(dict.fromkeys(name for each in nccl.connected for name in each.transports))
     if not kinds and not nccl.network:
-        return None
+        return _tried(log)
     counted = [discussion.measured("nccl_connections", transport=kind) for kind in kinds]
     rows = [
         discussion.say("{n0}: {0}", fact, names=(kind,))
@@ -81,6 +81,20 @@ def _transports(discussion: Discussion, log: JobLog) -> str | None:
             paragraph([chosen, _gpu_direct(nccl, kinds, log)]),
             "Connections by transport:\n" + bullets(rows) if rows else "",
         ]
+    )
+
+
+NO_ADAPTER = re.compile(r"NET/IB ?: No device found|libibverbs")
+
+
+def _tried(log: JobLog) -> str | None:
+    """Of an output that ends before NCCL names its network: that it found no adapter of InfiniBand; else None."""
+    tried = [each for each in log.nccl.fallbacks if NO_ADAPTER.search(each.value)]
+    if not tried:
+        return None
+    return (
+        f"No, by the lines there are: NCCL reports {_named(tried[:1], log)}, so that it goes over TCP sockets between "
+        "hosts, unless a plug-in of another network follows. Which network it chose is not in the lines."
     )
 
 

@@ -19,6 +19,7 @@ from hermes_agent.questions.reading.question import Question, Subject, lexicon, 
 from tools.analyzers.registry import check_of, checks_for, has_own_check, spec_of, unwatched_causes
 from tools.analyzers.steps.lines_apart import lines_apart, waits_elsewhere
 from tools.analyzers.steps.output_tables import DATA_TIMERS
+from tools.analyzers.steps.output_warnings import few_waits, single_line
 from tools.errors import UsageError
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
@@ -155,8 +156,12 @@ OF_LOADER = {"slow_data_reading", "slow_data_processing"}
 def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus], words: str) -> str | None:
     """The wait for data as the job's own step lines state it, to a question about data input; else None."""
     profile = discussion.profile()
-    if profile.traced or not set(subject.causes) >= OF_LOADER or profile.series is None:
+    if profile.traced or not set(subject.causes) >= OF_LOADER:
         return None
+    if profile.series is None:
+        log = profile.run.job_log
+        few = [] if log is None or log.steps.empty or not few_waits(profile, log) else single_line(profile, log)
+        return paragraph(discussion.say(each.template, *each.facts) for each in few) or None
     check = next((each for each in discussion.diagnosis.checks if each.analyzer == "io.data_loader"), None)
     if check is None or discussion.measured("logged_data_wait_pct", rank=profile.series.slowest_rank) is None:
         return None

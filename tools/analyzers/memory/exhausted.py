@@ -13,6 +13,10 @@ PIECES = (
     " That is more than what was asked for, in pieces that are too small:"
     " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may join them."
 )
+NOT_ENOUGH = (
+    "Even in one piece that and the free memory, {0} together, are less than what was asked for: fragmentation alone"
+    " does not explain it, and joining pieces cannot suffice."
+)
 OTHERS = "Other processes hold {0} of that device: where they are not of this job, they take it away."
 ROUNDING_GIB = 0.02  # of amounts that are printed with two decimals
 IN_USE = (
@@ -72,6 +76,7 @@ def _report(profile: Profile) -> list[Sentence]:
         *([say(ASKED, *asked)] if asked else []),
         *_others(profile),
         *([say(UNUSED + (PIECES if _in_pieces(profile) else ""), *unused)] if unused else []),
+        *_not_enough(profile),
     ]
 
 
@@ -109,6 +114,14 @@ def _in_pieces(profile: Profile) -> bool:
     """Whether more lies in the allocator's cache than was asked for."""
     amounts = _amounts(profile, "unused", "asked")
     return bool(amounts) and amounts[0].value >= amounts[1].value
+
+
+def _not_enough(profile: Profile) -> list[Sentence]:
+    """That what is free and what is cached are too little together, by more than printed digits hide."""
+    amounts, together = _amounts(profile, "unused", "free", "asked"), measured(profile, "exhausted_joined_gib")
+    if not amounts or together is None or together.value + ROUNDING_GIB >= amounts[2].value:
+        return []
+    return [say(NOT_ENOUGH, together)]
 
 
 def _in_use(profile: Profile) -> list[Sentence]:

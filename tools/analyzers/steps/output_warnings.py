@@ -257,6 +257,19 @@ def few_lines(profile: Profile, log: JobLog) -> Sentence:
     return say(f"The few step lines give {listed}: {TOO_FEW}", *facts)
 
 
+WAITED = "Of it the lines state as the wait for data: {}."
+
+
+def few_waits(profile: Profile, log: JobLog) -> list[Sentence]:
+    """What each of lines too few for a series waits for data, as far as they state it."""
+    rows = log.steps[log.steps["wall_ms"].notna() & log.steps["data_wait_ms"].notna()]
+    if not 1 < len(rows) <= MOST_LISTED or rows["step"].duplicated().any():
+        return []
+    facts = [measure(profile, "logged_step_wait_ms", step=int(step)) for step in rows["step"]]
+    parts = [f"{{{at}}} for step {int(step)}" for at, step in enumerate(rows["step"])]
+    return [say(WAITED.format(f"{', '.join(parts[:-1])} and {parts[-1]}"), *facts)]
+
+
 def _steps_to(step: int, span: int) -> str:
     return f"for step {step}" if span == 1 else f"for each of steps {step - span + 1} to {step}"
 
@@ -268,7 +281,7 @@ def single_line(profile: Profile, log: JobLog) -> list[Sentence]:
     if len(log.steps) > MOST_FEW:
         return []
     if len(log.steps) > 1:
-        return [few_lines(profile, log)]
+        return [few_lines(profile, log), *few_waits(profile, log)]
     text = ONE_OF.get(log.step_time, ONE_LINE) + UNSTEADY
     if log.grammars == ("progress bar",) and int(log.steps["span"].iloc[0]) == 1:
         text = FIRST_OF_BAR if int(log.steps["step"].iloc[0]) == 1 else OF_BAR if log.step_time == "bar" else text

@@ -439,6 +439,28 @@ def exhausted_memory_gib(profile: Profile, what: str) -> Measurement:
     return of_lines(log, float(stated.value) / GIB, rows, "report of exhausted memory")
 
 
+@metric("GiB", "free memory and that in the allocator's cache together", "Would joined pieces have sufficed?")
+def exhausted_joined_gib(profile: Profile) -> Measurement:
+    """What the first report of exhausted memory states as free and as reserved but not allocated, added up."""
+    log = job_log(profile)
+    if not {"free", "unused"} <= set(log.memory):
+        raise UsageError("the job's output does not state both what is free and what is reserved unused")
+    parts = {name: log.memory[name] for name in ("free", "unused")}
+    rows = pd.DataFrame([{"amount": name, "bytes": each.value, "line": each.line} for name, each in parts.items()])
+    total = sum(float(each.value) for each in parts.values())
+    return of_lines(log, total / GIB, rows, "report of exhausted memory")
+
+
+@metric("ms", "wait for data of step {step} as printed", "How long does a printed step wait for data?")
+def logged_step_wait_ms(profile: Profile, step: int) -> Measurement:
+    """What the line of this step states of its wait for data."""
+    log = job_log(profile)
+    own = log.steps[(log.steps["step"] == step) & log.steps["data_wait_ms"].notna()]
+    if own.empty:
+        raise UsageError(f"no line of step {step} states its wait for data")
+    return of_lines(log, float(own["data_wait_ms"].median()), own, "step lines", (step,))
+
+
 @metric("lines", "warnings about {kind}", "How often does the output warn of it?")
 def warning_lines(profile: Profile, kind: str) -> Measurement:
     """Lines with a warning of that kind; their first and last line are shown."""
