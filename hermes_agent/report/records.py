@@ -245,7 +245,8 @@ def screening_record(screening: Screening) -> record.ScreeningRecord:
 
 def _devices(rank: Rank, backend: str | None) -> list[str]:
     """The names of a rank's devices, and words for those without a name or without work; [] where it has none."""
-    names = [printable(device.name) for device in rank.devices if not device.possible]
+    known = (device for device in rank.devices if not device.possible)
+    names = list(dict.fromkeys(printable(device.name).strip() or UNNAMED for device in known))
     unsure = [printable(device.name) for device in rank.devices if device.possible]
     if unsure and not names:
         return [f"{name} {MAY_BE_DEVICE}" for name in unsure]

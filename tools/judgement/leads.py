@@ -14,6 +14,7 @@ from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.unobserved import unobserved
 from tools.judgement.verdict import (
+    COUNTED,
     EXPLAINING,
     UNSEEN_HOST,
     Judgement,
@@ -46,7 +47,8 @@ def leads(
         return (_without_cause(profile, judged),)  # what the host waits for is not known
     limits = profile.thresholds
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
-    paused, still_open = with_waiting(profile, pause_leads(profile, sure), open_places)
+    pauses = [] if judged.why == COUNTED else pause_leads(profile, sure)
+    paused, still_open = with_waiting(profile, pauses, open_places)
     found = [*paused, *_late(profile, sure, still_open)]
     found += _parts(profile, causes, sure, found)
     found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]

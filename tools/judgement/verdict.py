@@ -19,6 +19,7 @@ from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_t
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
+from tools.run.model import COUNTER_RANGES
 from tools.run.recorded.collective_records import RasRecords
 from tools.views.communication.collective_counts import failed, lost
 from tools.views.profile import Profile
@@ -39,6 +40,8 @@ EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
+    if device_work_missing(profile) == COUNTED:
+        return ()  # the host waits for kernels that are run again and again
     limits = profile.thresholds
     shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
     explained = {part: _explained_pct(profile, causes, set(explaining)) for part, explaining in EXPLAINING.items()}
@@ -142,6 +145,12 @@ DEVICE_NAMED = (
     "the trace with the device's work under a category such as kernel, or its process under the device's name"
 )
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+CAPTURED = "most recorded launches are captured into a graph, which does not run them on the device"
+COUNTED = "the trace holds counter ranges of CUPTI, for which kernels are run again, and no times of kernels"
+WANTED = {  # by why the work of a device is not known
+    CAPTURED: "a trace of steps in which the captured graph runs",
+    COUNTED: "the same steps without `profiler_metrics` in the profiler's `experimental_config`",
+}
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
@@ -179,6 +188,8 @@ def judge_steps(
     """The verdict on the steps of a trace: causes that are ranked already, and parts that none of them explains."""
     limits = profile.thresholds
     if why := device_work_missing(profile):
+        if why in WANTED:
+            return Judgement("inconclusive", why, WANTED[why])
         needs = WHOLE_EXPORT if by_nsight(profile) else WHOLE_TRACE
         return Judgement("inconclusive", why, DEVICE_NAMED if why == MAY_BE_DEVICE else needs)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
@@ -352,12 +363,29 @@ def device_work_missing(profile: Profile) -> str:
         if named and not rank.rank.has_device:
             return "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
+        calls, launched = calls[~_captured(rank, calls)], len(calls)
+        if launched >= FEWEST_LAUNCHES and len(calls) < MISSING_SHARE * launched:
+            return CAPTURED
         recorded = np.isin(calls, rank.launches["launch_row"].to_numpy())
         if _works_to_the_end(rank, calls) and recorded.any():
             recorded = recorded[: int(np.flatnonzero(recorded)[-1]) + 1]  # kernels of the others come after the end
         if len(calls) >= FEWEST_LAUNCHES and recorded.sum() < MISSING_SHARE * len(recorded):
+            if COUNTER_RANGES in rank.rank.metadata:
+                return COUNTED
             return "the trace holds no kernel of most recorded launches: it is cut, or kernels were not recorded"
     return ""
+
+
+def _captured(rank: RankProfile, calls: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """True for launches between the begin and the end of a stream capture: they go into a graph and run nothing."""
+    runtime = rank.kind == EventKind.RUNTIME
+    begins, ends = (np.sort(rank.start[runtime & rank.named(name)]) for name in ("capture_begin", "capture_end"))
+    if not len(begins):
+        return np.zeros(len(calls), dtype=np.bool_)
+    at = rank.start[calls]
+    begun = np.searchsorted(begins, at, side="right")
+    ended = np.searchsorted(ends, at, side="right")
+    return np.asarray(begun > ended, dtype=np.bool_)
 
 
 def _works_to_the_end(rank: RankProfile, calls: NDArray[np.int64]) -> bool:

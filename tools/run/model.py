@@ -32,6 +32,7 @@ from tools.run.recorded.records import MonitorRecords
 from tools.run.screening import Screening
 from tools.run.source_clock import SourceClock
 
+COUNTER_RANGES = "counter_ranges"  # of a rank's metadata: how many ranges of a counter profiler its trace holds
 UNREADABLE = "unknown"  # the format of a trace file that could not be read
 SourceStatus = Literal["complete", "partial", "excluded"]
 RankOrigin = Literal["recorded", "file_name", "order"]

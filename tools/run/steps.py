@@ -16,7 +16,15 @@ from tools.run.model import Step, StepOrigin
 
 PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)\Z")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
-NO_STEP_MARK = re.compile(r"enumerate\(|Optimizer\.|DistributedDataParallel\.|(?:nccl|gloo|mpi|ucc|rccl|xccl):|\[")
+NO_STEP_MARK = re.compile(
+    r"enumerate\(|Optimizer\.|DistributedDataParallel\.|(?:nccl|gloo|mpi|ucc|rccl|xccl):|\["
+    r"|(?:nccl|rccl|hccl|MPI_)[A-Z]\w*"  # calls of a communication library, as it marks them by itself
+    r"|\#\# Call CompiledFxGraph|Torch-Compiled Region|CompiledFunction"  # compiled parts of a model
+    r"|(?:aten|torch|autograd|c10d|prims?)::"  # operators, as torch.autograd.profiler.emit_nvtx() marks them
+    r"|(?i:(?:.*[\W_])?(?:layers?|blocks?|micro[-_ ]?batch(?:es)?)(?:[\W_\d]|\Z))"
+)
+STEP_NAME = re.compile(r"(?i)step|iter|batch|epoch")  # marks of these names are steps also inside of another mark
+BACKWARD = re.compile(r"(?i)backward|AccumulateGrad")
 DIGITS = re.compile(r"\d+")
 
 # A pause of the profiler between two of its marks: longer than the mark itself, or a tenth of it where step numbers
@@ -27,6 +35,9 @@ PAUSE_RATIO_AFTER_SKIP = 0.1
 
 # Device work left at the last mark, as a share of it: more than this was built up over steps before, not in this one.
 BACKLOG_RATIO = 0.25
+
+# Marks that cover less than this share of the time from the first to the last are of something within a step.
+LEAST_COVER = 0.05
 NEVER = np.iinfo(np.int64).max
 
 
@@ -76,7 +87,7 @@ def _steps_by_marks(table: EventTable, restarts_ns: Sequence[int]) -> StepList:
         return _marked(marks, table, "profiler_step")
     restarts = np.array(sorted(restarts_ns), dtype=np.int64)
     optimizer = _optimizer_calls(annotations)
-    if (marks := _repeating_marks(annotations, optimizer, restarts)) is not None:
+    if (marks := _repeating_marks(annotations, optimizer, restarts, _backward_starts(table))) is not None:
         return _marked(marks, table, "annotation")
     if steps := _optimizer_steps(optimizer, table, restarts):
         return StepList(steps, "optimizer")
@@ -117,11 +128,21 @@ def _profiler_marks(annotations: pd.DataFrame) -> _Marks | None:
     return replace(marks, paused=marks.paused | (hole > PAUSE_RATIO * length))
 
 
-def _repeating_marks(annotations: pd.DataFrame, optimizer: pd.DataFrame, restarts: NDArray[np.int64]) -> _Marks | None:
+def _backward_starts(table: EventTable) -> NDArray[np.int64]:
+    """When operators and kernels of a backward pass begin, in order of time."""
+    frame = table.frame
+    found = name_mask(frame["name"], BACKWARD.search) & (frame["kind"].to_numpy() != EventKind.PYTHON)
+    return frame["start_ns"].to_numpy()[found]
+
+
+def _repeating_marks(
+    annotations: pd.DataFrame, optimizer: pd.DataFrame, restarts: NDArray[np.int64], backward: NDArray[np.int64]
+) -> _Marks | None:
     """The annotation that comes back on one thread without overlapping itself and covers the most time.
 
-    One that comes twice or more for each optimizer call marks a layer or a micro-batch. Where the optimizer is called
-    outside of the marks, the last step lasts until the call that follows its mark.
+    One that comes twice or more for each optimizer call marks a layer or a micro-batch, and so does one that lies
+    inside of another mark where nothing shows that it trains. Where the optimizer is called outside of the marks, the
+    last step lasts until the call that follows its mark.
     """
     rows = annotations[~name_mask(annotations["name"], NO_STEP_MARK.match)]
     families = np.array([DIGITS.sub("#", name) for name in rows["name"].cat.categories], dtype=object)
@@ -132,8 +153,10 @@ def _repeating_marks(annotations: pd.DataFrame, optimizer: pd.DataFrame, restart
         start, end = group["start_ns"].to_numpy(), group["end_ns"].to_numpy()
         apart = len(group) > 1 and bool((start[1:] >= end[:-1]).all())
         parts_of_steps = len(optimizer) > 1 and len(group) >= 2 * len(optimizer)
-        if apart and not parts_of_steps and int((end - start).sum()) > best_ns:
-            best, best_ns = group, int((end - start).sum())
+        covered_ns = int((end - start).sum())
+        covers = apart and covered_ns >= LEAST_COVER * int(end[-1] - start[0])
+        if covers and not parts_of_steps and covered_ns > best_ns and not _of_one_step(group, annotations, backward):
+            best, best_ns = group, covered_ns
     if best is None:
         return None
     marks = _marks(best)
@@ -146,6 +169,17 @@ def _repeating_marks(annotations: pd.DataFrame, optimizer: pd.DataFrame, restart
     if len(behind) and not within.any():
         end[-1] = behind.min()
     return replace(marks, end_ns=end, paused=marks.paused | restarted)
+
+
+def _of_one_step(group: pd.DataFrame, annotations: pd.DataFrame, backward: NDArray[np.int64]) -> bool:
+    """Whether marks without a step's name lie in one other mark of their thread, and hold no backward pass."""
+    if STEP_NAME.search(str(group["name"].iloc[0])):
+        return False
+    start, end = group["start_ns"].to_numpy(), group["end_ns"].to_numpy()
+    others = annotations[annotations["track"].to_numpy() == group["track"].iloc[0]]
+    around = (others["start_ns"].to_numpy() <= start[0]) & (others["end_ns"].to_numpy() >= end[-1])
+    at = np.searchsorted(start, backward, side="right") - 1
+    return bool(around.any() and not ((at >= 0) & (backward < end[np.maximum(at, 0)])).any())
 
 
 def _marks(rows: pd.DataFrame) -> _Marks:

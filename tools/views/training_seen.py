@@ -44,4 +44,5 @@ def trains(profile: Profile) -> bool:
 
 
 def _any(pattern: str, names: Iterable[str]) -> bool:
-    return any(map(patterns()[pattern].search, names))
+    prepares = patterns()["training_prepared"].search
+    return any(patterns()[pattern].search(name) and not prepares(name) for name in names)

@@ -179,6 +179,7 @@ def test_nothing_recorded_without_marks_asks_for_marks() -> None:
         (None, False, "nccl", "accelerator of unknown model (none of its work is recorded)"),
         (None, True, "gloo", "accelerator of unknown model"),
         (V100, True, "nccl", V100.name),
+        (replace(V100, name=""), True, "nccl", "accelerator of unknown model"),
     ],
 )
 def test_the_title_says_cpu_only_where_nothing_else_is_known(

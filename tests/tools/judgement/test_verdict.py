@@ -12,10 +12,20 @@ from tests.collective_runs import late_run
 from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tests.tools.judgement.answers import clean, found
+from tests.tools.sources.kineto_text import JsonEvent, span, write_trace
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
-from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, STEADY, device_work_missing, unexplained_parts
+from tools.judgement.verdict import (
+    CAPTURED,
+    COUNTED,
+    MARKED_STEPS,
+    MORE_STEPS,
+    STEADY,
+    device_work_missing,
+    unexplained_parts,
+)
 from tools.run.model import CutTrace, Run
+from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
@@ -69,6 +79,33 @@ def test_launches_still_queued_when_the_recording_ends_are_not_missing_work(work
         rank.runtime("cudaLaunchKernel", start_us=100 + 10 * at, duration_us=2)
     rank.step(0, 0, 1020)
     assert bool(device_work_missing(profile_of(rank))) == missing
+
+
+def test_launches_that_are_captured_into_a_graph_are_no_missing_kernels() -> None:
+    rank = RankBuilder()
+    rank.runtime("hipStreamBeginCapture", start_us=5, duration_us=2)
+    for at in range(30):
+        rank.runtime("hipLaunchKernel", start_us=10 + 10 * at, duration_us=2)
+    rank.runtime("hipStreamEndCapture", start_us=400, duration_us=2)
+    rank.kernel("gemm", start_us=450, duration_us=20, call_us=440)
+    rank.step(0, 0, 500)
+    assert device_work_missing(profile_of(rank)) == CAPTURED
+
+
+def test_counter_ranges_are_no_kernels_and_what_the_host_waits_for_them_is_no_lead(tmp_path: Path) -> None:
+    events: list[JsonEvent] = [span("aten::conv2d", 1000, 30_000)]
+    for at in range(30):
+        events.append(span("cudaLaunchKernel", 1000 + 900 * at, 890, "cuda_runtime", args={"correlation": at + 1}))
+        ranged = {"smsp__inst_executed.sum": 1.0}
+        events.append(span("gemm", 2000 + 900 * at, 900, "cuda_profiler_range", pid=0, tid=0, args=ranged))
+    labels = [{"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}]
+    device = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}
+    profile = Profile(load_run([write_trace(tmp_path / "t.json", [*events, *labels], **device)]))
+    assert not len(profile.rank(0).kernels)
+    result = ranking(profile)
+    assert (result.why, result.unexplained) == (COUNTED, ())
+    assert "profiler_metrics" in result.needs
+    assert [lead.place.part for lead in result.leads] == ["step"]
 
 
 def test_a_large_part_that_nothing_explains_rules_out_healthy_and_says_what_to_record() -> None:

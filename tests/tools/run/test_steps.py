@@ -257,3 +257,32 @@ def test_marked_steps_and_a_single_window_have_no_time_outside(tmp_path: Path) -
     steps(tmp_path, [mark("ProfilerStep#1", 1100, 100)])
 
     assert Profile(load_run([tmp_path / "t.json"], LoadOptions(workers=1))).ranks[0].outside_steps is None
+
+
+def test_calls_of_a_communication_library_and_layers_are_no_steps(tmp_path: Path) -> None:
+    """NCCL marks its own calls; a model's layers repeat in one forward pass."""
+    for name in (
+        "ncclGroupEnd",
+        "layer {}",
+        "decoder_block_{}",
+        "## Call CompiledFxGraph abc ##",
+        "aten::mm, op_id = {}",
+    ):
+        events = [mark(name.format(i), 1010 + 100 * i, 80) for i in range(4)]
+        assert steps(tmp_path, [mark("all of it", 1000, 500), *events])[0] == "window", name
+
+
+def test_marks_that_cover_little_of_the_time_are_of_something_within_a_step(tmp_path: Path) -> None:
+    assert steps(tmp_path, [mark("exchange", 1010 + 100 * i, 2) for i in range(4)])[0] == "window"
+
+
+def test_marks_inside_of_another_mark_are_steps_where_their_name_or_a_backward_pass_says_so(tmp_path: Path) -> None:
+    whole = mark("capture of 32", 1000, 500)
+    parts = [mark("part", 1010 + 100 * i, 80) for i in range(4)]
+    backward = [span("autograd::engine::evaluate_function: MmBackward0", 1050 + 100 * i, 10) for i in range(4)]
+
+    assert steps(tmp_path, [whole, *parts])[0] == "window"
+    assert steps(tmp_path, [whole, *parts, *backward])[0] == "annotation"
+    assert (
+        steps(tmp_path, [whole, *(mark(f"decode_step {i}", 1010 + 100 * i, 80) for i in range(4))])[0] == "annotation"
+    )

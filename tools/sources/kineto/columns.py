@@ -18,6 +18,9 @@ from tools.sources.kineto.details import Codes, DetailParts, integers
 from tools.sources.kineto.event_numbers import Runs, runs_of
 from tools.sources.kineto.times import Times
 
+# A range of CUPTI's profiler: kernels are run again for each counter and share its time, so it is the time of none.
+COUNTER_RANGE = "cuda_profiler_range"
+
 KIND_OF_CATEGORY: dict[str, EventKind] = {
     **dict.fromkeys(("cpu_op", "Operator"), EventKind.OPERATOR),
     "user_annotation": EventKind.ANNOTATION,
@@ -34,6 +37,7 @@ KIND_OF_CATEGORY: dict[str, EventKind] = {
     **dict.fromkeys(("gpu_memset", "Memset"), EventKind.MEMSET),
     "cuda_sync": EventKind.SYNC,
     "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
+    COUNTER_RANGE: EventKind.DEVICE_ANNOTATION,
     "cpu_instant_event": EventKind.INSTANT,
 }
 
@@ -122,6 +126,7 @@ class Columns:
     rows: int = 0
     spans: int = 0  # rows with a duration
     seen: int = 0  # all trace events, arrows and labels included
+    counter_ranges: int = 0
 
     def joined(self, name: str) -> NDArray[Any]:
         """One column of the rows."""
@@ -140,6 +145,8 @@ class Columns:
         spans = [event for event in events if event.ph == "X"]
         code = CODE_OF_CATEGORY
         kinds = [code[event.cat] for event in spans]
+        if EventKind.DEVICE_ANNOTATION in kinds:
+            self.counter_ranges += sum(event.cat == COUNTER_RANGE for event in spans)
         self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.times.taken(lasting))
         self.spans += self.rows - rows
         at: list[int] = np.flatnonzero(~lasting).tolist()

@@ -60,6 +60,7 @@ def absorb(into: Columns, other: Columns) -> None:
     into.rows += other.rows
     into.spans += other.spans
     into.seen += other.seen
+    into.counter_ranges += other.counter_ranges
 
 
 def _extend(into: Parts, other: Parts, codes: dict[str, NDArray[Any]]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.documents import DepthError, parse_json
 from tools.errors import InputError
-from tools.run.model import Device
+from tools.run.model import COUNTER_RANGES, Device
 from tools.sources.ascend.folder import read_folder
 from tools.sources.ascend.processes import is_ascend
 from tools.sources.decompress import GZIP_MAGIC, Readable, beginning
@@ -123,6 +123,8 @@ def read_trace(
     if assembled.unsure and not metadata.devices:
         unsure = (Device(at, name[:SHORT_VALUE], possible=True) for at, name in enumerate(assembled.unsure))
         metadata = replace(metadata, devices=tuple(unsure))
+    if ranges := collected.columns.counter_ranges:
+        metadata = replace(metadata, plain={**metadata.plain, COUNTER_RANGES: str(ranges)})
     return TraceFile(place, digest, assembled.table, _facts(collected, assembled, metadata))
 
 
