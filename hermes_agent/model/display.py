@@ -24,6 +24,7 @@ WORK_TITLES = {**FAMILY_TITLES, "idle": "launch gaps"}
 NO_WORK_RECORDED = "(none of its work is recorded)"  # behind the name of a device
 MAY_BE_DEVICE = "(may be a device; not read)"
 WORK_MISSING = (NO_WORK_RECORDED, MAY_BE_DEVICE)
+NOT_USED = "(not used: ran on the CPU)"  # behind a device that a trace names and its program did not use
 
 PART_TITLES = {
     "compute": "computation",

@@ -22,6 +22,7 @@ from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, device_work_missing, outside_steps_rank
 from tools.knowledge.untrained import without_training
 from tools.metrics.step_time import slowest_on_average
+from tools.run.device_use import ran_on_cpu
 from tools.run.model import Source, SourceStatus
 from tools.run.program_frames import short_frame
 from tools.views.parts import PARTS
@@ -82,6 +83,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         inside = [
             *(_in_turns(profile) if verdict == "problem" else ()),
             *_overview(profile, marked),
+            *_on_cpu(profile),
             *([] if marked else [Sentence(UNMARKED)]),
             *_outside_steps(profile),
         ]
@@ -106,6 +108,22 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return said
     said = [replace(each, template=without_training(each.template)) for each in said]
     return [said[0], _untrained(profile), *said[1:]]
+
+
+def _on_cpu(profile: Profile) -> list[Sentence]:
+    """That a trace which names a device is of a program that ran on the CPU, and how its operators fill the time."""
+    backend = profile.run.layout.backend
+    ranks = [rank for rank in profile.run.ranks if rank.devices and ran_on_cpu(rank, backend)]
+    if len(ranks) < len(profile.run.ranks) or not ranks:
+        return []
+    named = ranks[0].devices[0].name
+    text = (
+        f"The trace names {'{n0}' if named else 'a device'}, but nothing is launched on it and all recorded allocations"
+        " are of the host's memory: the operators ran on the CPU, for {0}."
+    )
+    return [
+        Sentence(text, (measure(profile, "part_ms", part="compute", rank=ranks[0].rank),), (named,) if named else ())
+    ]
 
 
 FILES_NAMED = 3

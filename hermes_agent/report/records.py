@@ -13,14 +13,14 @@ from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
-from hermes_agent.model.display import MAY_BE_DEVICE, NO_WORK_RECORDED, span_list, spans
+from hermes_agent.model.display import MAY_BE_DEVICE, NO_WORK_RECORDED, NOT_USED, span_list, spans
 from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.routes import Route
-from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.judgement.wanted_source import recorded_already
 from tools.knowledge.recordings import record_next
 from tools.metrics.attribution import ROLES, priority_attribution
+from tools.run.device_use import ran_on_cpu, uses_device
 from tools.run.model import Rank, Run, Source
 from tools.run.recorded.job_log import DIFFERENCES
 from tools.run.recorded.operations import StepOperations
@@ -252,7 +252,9 @@ def _devices(rank: Rank, backend: str | None) -> list[str]:
         return [f"{name} {MAY_BE_DEVICE}" for name in unsure]
     if rank.has_device:
         return names or [UNNAMED]
-    if not names and backend not in DEVICE_BACKENDS:
+    if ran_on_cpu(rank, backend):
+        return [f"{name} {NOT_USED}" for name in names]
+    if not uses_device(rank, backend):
         return []
     return [f"{name} {NO_WORK_RECORDED}" for name in names or [UNNAMED]]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermes_agent.model.display import (
+    NOT_USED,
     PART_TITLES,
     cause_heading,
     cause_title,
@@ -194,7 +195,7 @@ def lead_outlook(lead: LeadRecord, devices: bool = True) -> str:
 
 def on_devices(run: RunRecord) -> bool:
     """Whether the run may compute on devices: False where traces were read and hold none."""
-    return bool(run.devices) or not run.ranks
+    return any(not device.endswith(NOT_USED) for device in run.devices) or not run.ranks
 
 
 def is_whole_step(lead: LeadRecord) -> bool:

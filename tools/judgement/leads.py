@@ -28,12 +28,14 @@ from tools.knowledge.hypothesis_tests import tests_of
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
+from tools.run.events import HOST_WORK
 from tools.views.communication.collectives import main_group
 from tools.views.profile import Profile
 from tools.views.steps.coarse import step_series
 from tools.views.steps.modes import common_steps, step_modes, steps_text
 from tools.whatif.change import Scale
 
+HOST_TOO = "the same steps recorded with the host's operators and calls"
 MOST = 3  # leads of one diagnosis
 
 
@@ -180,6 +182,10 @@ def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, Ranked
     if doubtful is not None:
         end = f"cause {doubtful[0]}, of low confidence, would account for most of it"
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."
+    if part == "host" and not np.isin(profile.rank(rank).kind, HOST_WORK).any():
+        text = f"The device of rank {rank} is idle for {{0}} ({{1}}), and nothing of the host is recorded."
+        place = Place(part, (rank,), "every step")
+        return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), HOST_TOO)
     claim = Sentence(text, (cost, share))
     candidates, decide_by = candidates_of(profile, part, rank)
     if doubtful is not None:

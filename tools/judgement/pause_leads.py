@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,14 +15,19 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import families, worth_pct
 from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, cover, covering, pause_groups, places
 from tools.metrics.registry import measure
+from tools.run.events import HOST_WORK, EventKind
 from tools.views.host.batch_making import makes_batch
 from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.views.steps.modes import steps_text
 from tools.whatif.change import Scale
 
 EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none
 HOST_FAMILIES = frozenset({"cpu", "io", "memory", "storage"})  # of causes that show as pauses of the host
 EVERY_STEP = "every step"
+BACKWARD = re.compile(r"(?i)backward")
+BACKWARD_NODE = re.compile(r"Backward\d*\Z|_backward\b")  # gradients are added up on any thread
+ALL_THREADS = "a trace of all threads of the process, with the device's work"
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ def pause_leads(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
     sharing: dict[tuple[tuple[str, str], str], list[int]] = {}
     for view in profile.ranks:
         rank = view.rank.rank
-        if covering(profile, rank).framed:
+        if covering(profile, rank).framed or not np.isin(view.kind, HOST_WORK).any():
             continue
         for each in _pauses(profile, rank):
             if _accounted_pct(profile, sure, each) >= EXPLAINED * each.share_pct:
@@ -84,8 +90,11 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
     )
     stretch, names = _stretch(*pause.between)
     inside = cover(profile.rank(pause.rank), moments).name
+    waits = _unrecorded_backward(profile.rank(pause.rank), inside)
     if inside:
         stretch, names = f"{stretch}, inside {{n{len(names)}}}", (*names, inside)
+    if waits:
+        stretch += ", while the backward pass runs on autograd's thread, which is not recorded"
     if len(profile.rank(pause.rank).steps) == 1:
         text = f"In the only step the host of rank {pause.rank} pauses {stretch}: {{0}} ({{1}})."
         claim = Sentence(text, (cost, share), names)
@@ -95,8 +104,18 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
     first = pause.between[0] == STEP_BEGIN or makes_batch(profile, pause.rank, moments)
     kind = "rare_pause" if pause.rare else "first_pause" if first else "pause"
     candidates, decide_by = candidates_of(profile, kind, pause.rank, each.value)
+    if waits:
+        candidates, decide_by = (), ALL_THREADS
     place = Place("host", ranks, pause.steps, pause.between, inside)
     return Lead(place, cost.value, share.value, claim, candidates, decide_by)
+
+
+def _unrecorded_backward(view: RankProfile, inside: str) -> bool:
+    """Whether the pause lies in a span of the backward pass, and no node or operator of that pass is recorded."""
+    if not BACKWARD.search(inside):
+        return False
+    work = np.flatnonzero(view.kind == EventKind.OPERATOR)
+    return not any(BACKWARD_NODE.search(name) for name in view.distinct_names(work))
 
 
 def _stretch(before: str, after: str) -> tuple[str, tuple[str, ...]]:

@@ -18,6 +18,7 @@ from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
+from tools.run.device_use import uses_device
 from tools.run.events import EventKind
 from tools.run.model import COUNTER_RANGES
 from tools.run.recorded.collective_records import RasRecords
@@ -145,13 +146,15 @@ DEVICE_NAMED = (
     "the trace with the device's work under a category such as kernel, or its process under the device's name"
 )
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+NO_DEVICE_WORK = (
+    "the trace is of a program on a device but holds none of its work: it was recorded without it, or is cut"
+)
 CAPTURED = "most recorded launches are captured into a graph, which does not run them on the device"
 COUNTED = "the trace holds counter ranges of CUPTI, for which kernels are run again, and no times of kernels"
 WANTED = {  # by why the work of a device is not known
     CAPTURED: "a trace of steps in which the captured graph runs",
     COUNTED: "the same steps without `profiler_metrics` in the profiler's `experimental_config`",
 }
-DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
@@ -359,9 +362,8 @@ def device_work_missing(profile: Profile) -> str:
     for rank in profile.ranks:
         if any(device.possible for device in rank.rank.devices):
             return MAY_BE_DEVICE
-        named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
-        if named and not rank.rank.has_device:
-            return "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
+        if uses_device(rank.rank, profile.run.layout.backend) and not rank.rank.has_device:
+            return NO_DEVICE_WORK
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
         calls, launched = calls[~_captured(rank, calls)], len(calls)
         if launched >= FEWEST_LAUNCHES and len(calls) < MISSING_SHARE * launched:

@@ -121,3 +121,17 @@ def test_the_cause_that_a_lead_names_is_its_first_candidate_and_likelihoods_stay
     assert found.leads[0].candidates[0].cause == found.causes[0].finding.cause == "memory_pressure"
     assert likelihoods == sorted(likelihoods, reverse=True)
     assert sum(likelihoods) <= 1.0 + 0.005 * len(likelihoods)
+
+
+def test_a_pause_in_an_unrecorded_backward_pass_waits_for_another_thread() -> None:
+    for recorded in (False, True):
+        rank = RankBuilder(device=None)
+        rank.operator("aten::mm", 0, 10_000)
+        rank.annotation("## backward ##", 10_000, 30_000)
+        if recorded:
+            rank.operator("autograd::engine::evaluate_function: MmBackward0", 10_100, 50)
+        rank.operator("aten::add_", 39_990, 10_000)
+        rank.step(0, 0, 50_000)
+        (lead, *_) = ranking(profile_of(rank)).leads
+        assert ("autograd's thread, which is not recorded" in lead.claim.template) != recorded
+        assert (not lead.candidates) != recorded

@@ -14,6 +14,7 @@ from tools.run.events import DETAIL_COLUMNS, TRACK_COLUMNS, Details, EventKind, 
 from tools.sources.ascend.processes import is_ascend, take_ascend_work
 from tools.sources.kineto.begin_end import pair
 from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
+from tools.sources.kineto.mindspore import take_nodes
 from tools.sources.kineto.other_devices import DeviceWork, take_device_work
 
 
@@ -64,7 +65,7 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
         work = DeviceWork(take_ascend_work(columns, marked))
     else:
         work = take_device_work(columns, marked, start, end)
-    kind = work.kind
+    kind = take_nodes(columns, work.kind)
     near = _plausible(start, end, span_days * DAY_NS)
     if near is not None:
         excluded["with a time far away from all others"] += int(len(near) - near.sum())

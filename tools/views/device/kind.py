@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from tools.run.device_use import uses_device
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 
@@ -26,7 +27,8 @@ def device_kind(profile: Profile) -> Kind | None:
     if not profile.traced:
         return None if profile.accelerated else "host"
     names = {device.name for rank in profile.run.ranks for device in rank.devices}
-    if not profile.run.has_device and not names:
+    backend = profile.run.layout.backend
+    if not any(uses_device(rank, backend) for rank in profile.run.ranks):
         return "host"
     calls = {
         name for view in profile.ranks for name in view.distinct_names(np.flatnonzero(view.kind == EventKind.RUNTIME))
