@@ -17,7 +17,7 @@ from tools.judgement.catalog import label, measure, metrics
 from tools.judgement.lead import Candidate, Lead
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import Ranking
-from tools.judgement.verdict import EXPLAINING
+from tools.judgement.verdict import EXPLAINING, NO_CAUSE, UNCHECKED
 from tools.knowledge.hypothesis_tests import HypothesisTest, tests_of
 from tools.knowledge.taxonomy import causes
 from tools.metrics.offload import MOSTLY_OFFLOADED
@@ -30,6 +30,9 @@ STATUSES: tuple[Status, ...] = ("supported", "open", "untestable", "refuted")  #
 MOST = 12  # hypotheses of one diagnosis
 MOST_OF_PART = 3  # that are proposed for a part only because their check could not be answered
 EVERY_STEP = ("every step", "")
+SUPPORTED = (
+    "much of the step is not computation; a measurement supports {} (lead {}), and what is behind it is not known"
+)
 
 
 @dataclass(frozen=True)
@@ -181,12 +184,37 @@ def by_status(hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
 
 
 def with_hypotheses(ranking: Ranking, hypotheses: Sequence[Hypothesis]) -> Ranking:
-    """The ranking, whose leads name supported candidates first and refuted ones last, with likelihood 0."""
-    leads = [
-        replace(lead, candidates=_reordered(lead, [each for each in hypotheses if each.lead == number]))
-        for number, lead in enumerate(ranking.leads, start=1)
-    ]
-    return replace(ranking, leads=tuple(leads))
+    """The ranking, whose leads name supported candidates first and refuted ones last, with likelihood 0.
+
+    What a measurement supports stands in the lead, and in why a verdict is open, where that was that nothing explains.
+    """
+    leads = []
+    for number, lead in enumerate(ranking.leads, start=1):
+        own = [each for each in hypotheses if each.lead == number]
+        leads.append(replace(_with_supported(lead, own), candidates=_reordered(lead, own)))
+    supported = [each for each in by_status(hypotheses) if each.status == "supported" and each.lead]
+    why = ranking.why
+    if why == UNCHECKED and supported:
+        why = SUPPORTED.format(causes()[supported[0].cause].name.phrase, supported[0].lead)
+    return replace(ranking, leads=tuple(leads), why=why)
+
+
+def _with_supported(lead: Lead, hypotheses: Sequence[Hypothesis]) -> Lead:
+    """The lead with the figure that supports the first of its hypotheses, in place of that no cause accounts for it."""
+    for each in by_status(hypotheses):
+        claim = lead.claim
+        if each.status == "supported" and each.judged_by is not None and claim.template.endswith(f", and {NO_CAUSE}."):
+            (fact,) = each.judged_by.facts
+            what = _whom(each) if each.cause == "straggler" else causes()[each.cause].name.phrase
+            end = f"; by a measurement {{{len(claim.facts)}}} of it is {what}."
+            text = claim.template.removesuffix(f", and {NO_CAUSE}.") + end
+            return replace(lead, claim=replace(claim, template=text, facts=(*claim.facts, fact)))
+    return lead
+
+
+def _whom(hypothesis: Hypothesis) -> str:
+    """Whom the ranks wait for."""
+    return f"waiting for rank {hypothesis.ranks[0]}" if hypothesis.ranks else "waiting for the last rank"
 
 
 def _reordered(lead: Lead, hypotheses: Sequence[Hypothesis]) -> tuple[Candidate, ...]:

@@ -16,6 +16,7 @@ from tools.judgement.unobserved import unobserved
 from tools.judgement.verdict import (
     COUNTED,
     EXPLAINING,
+    NO_CAUSE,
     UNSEEN_HOST,
     Judgement,
     device_work_missing,
@@ -178,7 +179,7 @@ def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
 def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, RankedCause] | None = None) -> Lead:
     """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it, and its place."""
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
-    end = "no well-supported cause accounts for it"
+    end = NO_CAUSE
     if doubtful is not None:
         end = f"cause {doubtful[0]}, of low confidence, would account for most of it"
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."

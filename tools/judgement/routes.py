@@ -178,7 +178,7 @@ WORDS = {
     "shapes": "Shapes with most {kind} time on rank {rank}, communication aside: {{n0}} with {{0}} per step.",
     "Python lines": "Python line with most {kind} time on rank {rank}: {{n0}} with {{0}} per step.",
     "process groups": "Process group with most communication of rank {rank}: {{n0}} with {{0}} per step.",
-    "gaps": "Longest gap of rank {rank}'s device: {{0}}, {{n0}}.",
+    "gaps": "Longest gap of rank {rank}'s device within a step: {{0}}, {{n0}}.",
 }
 
 

@@ -146,6 +146,8 @@ DEVICE_NAMED = (
     "the trace with the device's work under a category such as kernel, or its process under the device's name"
 )
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+NO_CAUSE = "no well-supported cause accounts for it"  # of a part of the step
+UNCHECKED = "much of the step is not computation, and no check explains it"
 NO_DEVICE_WORK = (
     "the trace is of a program on a device but holds none of its work: it was recorded without it, or is cut"
 )
@@ -230,8 +232,7 @@ def _without_cause(
 ) -> Judgement:
     """Healthy, unless something speaks against it that no cause was found for, or was not observed."""
     if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
-        why = "much of the step is not computation, and no check explains it"
-        return Judgement("inconclusive", why, _needed(profile, unexplained, checks), steps_marked(profile.run))
+        return Judgement("inconclusive", UNCHECKED, _needed(profile, unexplained, checks), steps_marked(profile.run))
     if _unsteady(profile, causes):
         why = "some steps take much longer than the median step, and no cause explains them"
         return Judgement("inconclusive", why, STEADY)

@@ -23,7 +23,9 @@ NO_STEP_MARK = re.compile(
     r"|(?:aten|torch|autograd|c10d|prims?)::"  # operators, as torch.autograd.profiler.emit_nvtx() marks them
     r"|(?i:(?:.*[\W_])?(?:layers?|blocks?|micro[-_ ]?batch(?:es)?)(?:[\W_\d]|\Z))"
 )
-STEP_NAME = re.compile(r"(?i)step|iter|batch|epoch")  # marks of these names are steps also inside of another mark
+STEP_NAME = re.compile(
+    r"(?i)step|iter|batch(?!_?norm)|epoch"
+)  # marks of these names are steps also inside of another mark
 BACKWARD = re.compile(r"(?i)backward|AccumulateGrad")
 DIGITS = re.compile(r"\d+")
 
@@ -38,6 +40,8 @@ BACKLOG_RATIO = 0.25
 
 # Marks that cover less than this share of the time from the first to the last are of something within a step.
 LEAST_COVER = 0.05
+# Of the distances between such marks so many are within this factor of the median one.
+LEAST_ALIKE, ALIKE = 0.5, 2.0
 NEVER = np.iinfo(np.int64).max
 
 
@@ -70,6 +74,8 @@ def find_steps(table: EventTable, restarts_ns: Sequence[int] = ()) -> StepList:
     the device's backlog belongs to none of them, and the step ends with its mark. Where the device begins the work of
     every step only after the host has left that step, marks show how fast the host runs ahead and not how long a step
     takes: a step is then the device's, from its first work to that of the next.
+
+    Where it gets ahead only during the recording, its first steps are too short, and steps are the device's as well.
 
     Inferred steps (annotation, optimizer) tile the time from the begin of the first to the end of the last: a pause
     of the program between two of them belongs to a step. What lies outside is reported, see ``outside_steps``.
@@ -155,7 +161,8 @@ def _repeating_marks(
         parts_of_steps = len(optimizer) > 1 and len(group) >= 2 * len(optimizer)
         covered_ns = int((end - start).sum())
         covers = apart and covered_ns >= LEAST_COVER * int(end[-1] - start[0])
-        if covers and not parts_of_steps and covered_ns > best_ns and not _of_one_step(group, annotations, backward):
+        candidate = covers and not parts_of_steps and covered_ns > best_ns and _alike(group)
+        if candidate and not _of_one_step(group, annotations, backward):
             best, best_ns = group, covered_ns
     if best is None:
         return None
@@ -169,6 +176,16 @@ def _repeating_marks(
     if len(behind) and not within.any():
         end[-1] = behind.min()
     return replace(marks, end_ns=end, paused=marks.paused | restarted)
+
+
+def _alike(group: pd.DataFrame) -> bool:
+    """Whether marks without a step's name come at usual distances: trials of a benchmark are of any length."""
+    if STEP_NAME.search(str(group["name"].iloc[0])):
+        return True
+    start, end = group["start_ns"].to_numpy(), group["end_ns"].to_numpy()
+    apart = np.append(np.diff(start), end[-1] - start[-1])
+    usual = float(np.median(apart))
+    return bool(((apart >= usual / ALIKE) & (apart <= usual * ALIKE)).mean() >= LEAST_ALIKE)
 
 
 def _of_one_step(group: pd.DataFrame, annotations: pd.DataFrame, backward: NDArray[np.int64]) -> bool:
@@ -200,12 +217,30 @@ def _marks(rows: pd.DataFrame) -> _Marks:
 def _marked(marks: _Marks, table: EventTable, origin: StepOrigin) -> StepList:
     begun, finished = _device_work(marks, table)
     ahead = _ended(marks)
-    if len(begun) > 1 and bool((begun >= ahead).all() and (np.diff(begun) > 0).all() and (begun < finished).all()):
+    in_turn = len(begun) > 1 and bool((np.diff(begun) > 0).all() and (begun < finished).all())
+    if in_turn and (bool((begun >= ahead).all()) or _gains(marks, begun, ahead)):
         ends = np.append(begun[1:], finished[-1])
         columns = zip(marks.number.tolist(), begun.tolist(), ends.tolist(), strict=True)
         own = zip(marks.number.tolist(), marks.start_ns.tolist(), ahead.tolist(), strict=True)
         return StepList(tuple(Step(*step) for step in columns), origin, tuple(Step(*step) for step in own))
     return StepList(_steps(marks, finished), origin)
+
+
+def _gains(marks: _Marks, begun: NDArray[np.int64], ahead: NDArray[np.int64]) -> bool:
+    """Whether the host gets so far ahead of the device during the recording that its own steps are too short.
+
+    It begins within a part of a step and ends nearly a whole step ahead, so that marks are the shorter the earlier.
+    """
+    lag = begun - marks.start_ns
+    device_ns = float(np.median(np.diff(begun)))
+    own = ahead - marks.start_ns
+    return bool(
+        (lag > 0).all()  # something was launched in each
+        and lag[0] < BACKLOG_RATIO * device_ns
+        and lag[-1] > (1.0 - BACKLOG_RATIO) * device_ns
+        and own[0] < (1.0 - BACKLOG_RATIO) * device_ns
+        and not marks.paused.any()
+    )
 
 
 def _ended(marks: _Marks) -> NDArray[np.int64]:
@@ -217,7 +252,10 @@ def _steps(marks: _Marks, finished: NDArray[np.int64]) -> tuple[Step, ...]:
     length = marks.end_ns - marks.start_ns
     if len(length) > 1:
         follows = np.append(False, ~marks.paused)
-        backlog = follows & (finished - marks.end_ns > BACKLOG_RATIO * length)
+        usual = float(np.median(np.diff(marks.start_ns)))  # marks may cover the beginning of each step only
+        whole = length >= (1.0 - BACKLOG_RATIO) * usual
+        longer = whole | (finished - marks.start_ns > (1.0 + BACKLOG_RATIO) * usual)
+        backlog = follows & longer & (finished - marks.end_ns > BACKLOG_RATIO * length)
         finished = np.where(backlog, marks.end_ns, finished)
         after = np.where(marks.paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
         finished = np.append(after, finished[-1])
@@ -261,7 +299,22 @@ def _optimizer_steps(calls: pd.DataFrame, table: EventTable, restarts: NDArray[n
     recording = np.searchsorted(restarts, ends, side="right")
     again = np.append(False, np.diff(recording) > 0)
     starts[again] = restarts[recording[again] - 1]
-    return tuple(Step(i, int(s), int(e)) for i, (s, e) in enumerate(zip(starts, ends, strict=True)) if e > s)
+    found = [Step(i, int(s), int(e)) for i, (s, e) in enumerate(zip(starts, ends, strict=True)) if e > s]
+    if len(found) > 1:
+        cut = bool((calls["start_ns"] == calls["end_ns"]).iloc[-1])  # the recording ended in the call
+        found[-1] = replace(found[-1], end_ns=_device_end(found, table, cut))
+    return tuple(found)
+
+
+def _device_end(steps: Sequence[Step], table: EventTable, cut: bool) -> int:
+    """When the device has done what the last of these steps launched, where that takes it no longer than usual; with
+    all that is recorded behind it where the call that ends the step is ``cut``."""
+    last, usual = steps[-1], float(np.median([step.wall_ns for step in steps]))
+    device = np.flatnonzero(np.isin(table.frame["kind"].to_numpy(), [int(k) for k in DEVICE_WORK]))
+    launched, ends = launch_starts(table, device), table.frame["end_ns"].to_numpy()[device]
+    own = ends[(launched >= last.start_ns) & ((launched < last.end_ns) | cut)]
+    finished = max(last.end_ns, int(own.max(initial=last.end_ns)))
+    return finished if finished - last.start_ns <= (1.0 + BACKLOG_RATIO) * usual else last.end_ns
 
 
 def _window(table: EventTable) -> Step:

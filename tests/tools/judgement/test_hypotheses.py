@@ -26,7 +26,7 @@ from tools.judgement.hypotheses import (
 )
 from tools.judgement.lead import Candidate, Lead, Place
 from tools.judgement.ranking import Ranking, ranking
-from tools.judgement.verdict import EXPLAINING
+from tools.judgement.verdict import EXPLAINING, NO_CAUSE, UNCHECKED
 from tools.knowledge.hypothesis_tests import hypothesis_tests
 from tools.knowledge.taxonomy import causes
 from tools.views.profile import Profile
@@ -139,6 +139,22 @@ def test_waiting_is_not_tested_without_the_traces_of_all_ranks(paused: Profile) 
     measured = outcome_of(paused, alone)
     assert not isinstance(measured, str)
     assert [each.value for each in measured] == [0.0]
+
+
+def test_what_a_measurement_supports_stands_in_the_lead_and_in_why_the_verdict_is_open() -> None:
+    profile = late_run(lambda rank, _: 3_000.0 if rank == 2 else 0.0)
+    place = Place("exposed_communication", (0,), "every step")
+    claim = Sentence(f"It takes {{0}}, and {NO_CAUSE}.", (measure(profile, "part_ms", part=place.part, rank=0),))
+    lead = Lead(place, claim.facts[0].value, 40.0, claim, (Candidate("straggler", 0.5, "ranks wait"),), "")
+    open_ranking = Ranking((), (), "inconclusive", UNCHECKED, leads=(lead,))
+    (own,) = propose(profile, open_ranking, all_checks(profile), ())
+    outcome = outcome_of(profile, own)
+    assert not isinstance(outcome, str)
+    after = with_hypotheses(open_ranking, [judged(profile, own, outcome)])
+    assert after.leads[0].claim.template == "It takes {0}; by a measurement {1} of it is waiting for rank 2."
+    assert after.leads[0].claim.facts[1:] == outcome
+    assert "supports a straggler (lead 1)" in after.why
+    assert with_hypotheses(open_ranking, [own]).why == UNCHECKED
 
 
 def test_a_straggler_is_the_rank_that_is_waited_for() -> None:

@@ -286,3 +286,34 @@ def test_marks_inside_of_another_mark_are_steps_where_their_name_or_a_backward_p
     assert (
         steps(tmp_path, [whole, *(mark(f"decode_step {i}", 1010 + 100 * i, 80) for i in range(4))])[0] == "annotation"
     )
+
+
+def test_steps_of_a_host_that_gets_ahead_during_the_recording_are_the_devices(tmp_path: Path) -> None:
+    """The host needs 30 us for a step, the device 100: marks of 30, 70, 100 and 100 us are no steps."""
+    begins, device = (1000, 1030, 1100, 1200, 1300), (1005, 1105, 1205, 1305)
+    events = []
+    for at, work in enumerate(device):
+        ts = begins[at]
+        events.append(mark(f"ProfilerStep#{at}", ts, begins[at + 1] - ts))
+        events += [launch(ts + 1, 1, at + 1), kernel("gemm", work, 100, at + 1)]
+
+    assert steps(tmp_path, events)[1] == [(0, 5, 105), (1, 105, 205), (2, 205, 305), (3, 305, 405)]
+
+
+def test_an_inferred_last_step_ends_with_its_device_work(tmp_path: Path) -> None:
+    """Marks cover the begin of each step only; an optimizer call without a length was cut by the end of the trace."""
+    marks = [mark("call", 1000 + 100 * at, 40) for at in range(3)]
+    calls = [mark("Optimizer.step#SGD.step", 1080 + 100 * at, 20 * (at < 2)) for at in range(3)]
+    work = []
+    for at in range(3):
+        work += [launch(1030 + 100 * at, 5, 2 * at), kernel("gemm", 1040 + 100 * at, 50, 2 * at)]
+        work += [launch(1085 + 100 * at, 5, 2 * at + 1), kernel("update", 1090 + 100 * at, 8, 2 * at + 1)]
+
+    assert steps(tmp_path, [*marks, *work])[1][-1] == (2, 200, 290)
+    assert steps(tmp_path, [*calls, *work])[1][-1] == (2, 200, 298)
+
+
+def test_trials_of_a_benchmark_are_no_steps(tmp_path: Path) -> None:
+    trials = [mark("BatchNorm", 1000, 600), mark("BatchNorm", 1700, 3), mark("BatchNorm", 1710, 0.2)]
+
+    assert steps(tmp_path, trials)[0] == "window"

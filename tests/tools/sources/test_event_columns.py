@@ -30,6 +30,8 @@ def table(tmp_path: Path, events: list[JsonEvent], **members: object) -> EventTa
         ("user_annotation", "nccl:all_reduce", EventKind.ANNOTATION),
         ("Kernel", "gemm", EventKind.KERNEL),
         ("kernel", "gemm", EventKind.KERNEL),
+        ("mtia_ccp_events", "pe_exe", EventKind.KERNEL),
+        ("mtia_ccp_events", "event_wait", EventKind.SYNC),
         ("Memcpy", "Memcpy HtoD", EventKind.MEMCPY),
         ("gpu_memcpy", "Memcpy HtoD", EventKind.MEMCPY),
         ("Memset", "Memset", EventKind.MEMSET),

@@ -162,7 +162,7 @@ def small_grid(profile: Profile) -> Check | Finding:
             )
     where = concerned(profile, "small_grid")
     left = 1.0 if where is None else _filled(profile, where.worst)
-    subject = "Kernels that launch fewer blocks than there are SMs"
+    subject = "Kernels that launch fewer blocks than there are SMs, very short ones left out,"
     return _underused(profile, "small_grid", subject, (left, None), "small_grid", at_most=GRID_CAP)
 
 

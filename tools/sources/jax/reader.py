@@ -31,7 +31,8 @@ HOST_PLANE = "/host:CPU"
 STREAM = re.compile(r"Stream #(\d{1,9})")
 OPERATIONS = {"XLA Ops": 0, "Async XLA Ops": 1}  # lanes of a TPU, by the stream that stands for them
 STEPS = "Steps"
-COPY = re.compile(r"Memcpy(?P<from>[HDP])2(?P<to>[HDP])")
+COPY = re.compile(r"Memcpy(?P<from>[HDP])2(?P<to>[HDP])|Copy(?P<source>Host|Device)To(?P<target>Host|Device)\Z")
+COPY_LANE = re.compile(r"\((?:Memcpy\w*,?\s*)+\)")  # behind the name of a stream: what it did
 CALL = re.compile(r"(?:cuda|cu|hip)[A-Z]\w+")
 PYTHON_FRAME = re.compile(r"\$(?P<file>.*\.py):(?P<line>\d+) (?P<function>.+)\Z", re.S)
 JITTED = "PjitFunction("  # a call of a jitted function: where steps are not marked, its calls may be the steps
@@ -180,7 +181,8 @@ def _device_work(plane: Plane, kind: str, index: int, rows: RankRows, room: Room
         names = [plane.event_names.get(each, "") for each in events.name.tolist()]
         correlation = events.whole_numbers("correlation_id")
         track = rows.device_tracks(np.full(len(names), index), np.full(len(names), number))
-        kinds = np.array([_kind(name) for name in names], dtype=np.int8)
+        copying = COPY_LANE.search(line.name) is not None
+        kinds = np.array([_kind(name, copying) for name in names], dtype=np.int8)
         codes = np.array([rows.columns.names[_copy_name(name)] for name in names], dtype=np.int32)
         usable, at = rows.add(events.start_ns, events.end_ns, kinds, codes, track, correlation)
         _add_details(rows, events, kinds, usable, at)
@@ -188,16 +190,19 @@ def _device_work(plane: Plane, kind: str, index: int, rows: RankRows, room: Room
     return np.unique(np.concatenate(joined))
 
 
-def _kind(name: str) -> EventKind:
+def _kind(name: str, copying: bool) -> EventKind:
+    """The kind of a device's event; ``copying``: its stream does nothing but copy."""
     if name.startswith("Memset"):
         return EventKind.MEMSET
-    return EventKind.MEMCPY if name.startswith("Memcpy") else EventKind.KERNEL
+    return EventKind.MEMCPY if copying or name.startswith("Memcpy") or COPY.match(name) else EventKind.KERNEL
 
 
 def _copy_name(name: str) -> str:
-    """The name that a copy has in other profilers: ``Memcpy HtoD`` for ``MemcpyH2D``."""
+    """The name that a copy has in other profilers: ``Memcpy HtoD`` for ``MemcpyH2D`` and ``CopyHostToDevice``."""
     copy = COPY.match(name)
-    return name if copy is None else f"Memcpy {copy['from']}to{copy['to']}"
+    if copy is None:
+        return name
+    return f"Memcpy {(copy['from'] or copy['source'])[0]}to{(copy['to'] or copy['target'])[0]}"
 
 
 def _add_details(

@@ -41,6 +41,8 @@ def pair_operators(
     return result.drop_duplicates().sort_values(["forward_row", "backward_row"], ignore_index=True)
 
 
+# What MTIA's profiler files next to kernels: a stream waits for an event, or records one, and computes nothing.
+STREAM_EVENTS = frozenset(("event_wait", "event_record"))
 DAY_NS = 86_400 * 10**9
 
 
@@ -117,6 +119,9 @@ def _marked(columns: Columns) -> NDArray[np.int8]:
     mark = np.array([ANNOTATION_NAME.match(name) is not None for name in columns.names], dtype=bool)
     if mark.any():
         kind[(kind == EventKind.OPERATOR) & mark[columns.joined("name")]] = EventKind.ANNOTATION
+    waits = np.array([name in STREAM_EVENTS for name in columns.names], dtype=bool)
+    if waits.any():
+        kind[(kind == EventKind.KERNEL) & waits[columns.joined("name")]] = EventKind.SYNC
     return kind
 
 

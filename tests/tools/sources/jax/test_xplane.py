@@ -56,6 +56,15 @@ def test_each_device_is_a_rank_with_its_own_launches(tmp_path: Path) -> None:
         assert "train.py(12): step" in set(frame["name"])
 
 
+def test_copies_of_older_recordings_are_known_by_their_name_or_their_lane(tmp_path: Path) -> None:
+    plane = PlaneText("/device:GPU:0").line(7, "Stream #7(Compute)", 0, ("CopyHostToDevice", 10.0, 5.0, {}))
+    plane.line(8, "Stream #8(MemcpyOther)", 0, ("CopyDeviceToDevice", 20.0, 5.0, {}), ("P2P copy", 30.0, 5.0, {}))
+    (rank,) = load_run([written(tmp_path, environment() + plane.message())]).ranks
+    frame = rank.events.frame
+    assert (frame["kind"] == EventKind.MEMCPY).all()
+    assert list(frame["name"]) == ["Memcpy HtoD", "Memcpy DtoD", "P2P copy"]
+
+
 def test_steps_are_those_that_the_program_marks_with_their_numbers(tmp_path: Path) -> None:
     profile = Profile(load_run([written(tmp_path, two_devices())]))
     assert [step.number for step in profile.run.ranks[0].steps] == [5, 6]
