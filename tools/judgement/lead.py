@@ -10,6 +10,7 @@ from tools.findings import Sentence
 from tools.knowledge.tables import table
 from tools.knowledge.untrained import without_training
 from tools.run.events import EventKind
+from tools.views.one_process import of_one_process
 from tools.views.profile import Profile
 from tools.views.steps.coarse import by_torch
 from tools.views.training_seen import trains
@@ -68,6 +69,8 @@ def candidates_of(
     excluded = {"garbage_collection"} if short or _collections_known(profile, rank) else set()
     if records is not None and rank in records.ranks and records.sampled_s(rank):
         excluded.add("cpu_contention")
+    if of_one_process(profile):
+        excluded.add("straggler")
     chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]
     whole = sum(each["likelihood"] for each in chosen) or 1.0
     rest = sum(each["likelihood"] for each in entry["candidates"])
@@ -90,11 +93,16 @@ def in_terms_of_run(profile: Profile, text: str) -> str:
     """What to record in the words of the profiler that made the run's traces, and of what the run does."""
     if not trains(profile):
         text = without_training(text)
+    if of_one_process(profile):
+        text = text.replace(OTHER_RANKS, "")
     if not any(each.format == "xplane" for each in profile.run.sources):
         return text
     for name, own in OF_JAX.items():
         text = text.replace(name, own)
     return text
+
+
+OTHER_RANKS = "the other ranks' traces, and "
 
 
 @lru_cache(maxsize=1)

@@ -29,9 +29,10 @@ from tools.knowledge.hypothesis_tests import tests_of
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
-from tools.run.events import HOST_WORK
+from tools.run.events import HOST_WORK, EventKind
 from tools.views.communication.collectives import main_group
 from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.views.steps.coarse import step_series
 from tools.views.steps.modes import common_steps, step_modes, steps_text
 from tools.whatif.change import Scale
@@ -187,12 +188,40 @@ def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, Ranked
         text = f"The device of rank {rank} is idle for {{0}} ({{1}}), and nothing of the host is recorded."
         place = Place(part, (rank,), "every step")
         return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), HOST_TOO)
-    claim = Sentence(text, (cost, share))
+    names = _host_waits(profile.rank(rank)) if part == "idle" else ()
+    if names:
+        places = " inside ".join(PLACES[: len(names)])
+        text = f"{text.removesuffix('.')}; in the longest stretch of it the host waits in {places}."
+    claim = Sentence(text, (cost, share), names)
     candidates, decide_by = candidates_of(profile, part, rank)
     if doubtful is not None:
         candidates = _with_first(doubtful[1], candidates)
     group = main_group(profile, rank) if part == "exposed_communication" else ""
     return Lead(Place(part, (rank,), "every step", group=group), cost.value, share.value, claim, candidates, decide_by)
+
+
+PLACES = ("{n0}", "{n1}")
+WAITED = 0.9  # of a stretch: so much of it one call lasts
+MOSTLY = 0.5  # of idle time with queued kernels: then one stretch of it is what happens
+
+
+def _host_waits(view: RankProfile) -> tuple[str, ...]:
+    """The call in which the host waits while the device is idle with queued kernels, and the operator that makes it;
+    () where no single stretch is most of that time, or the host goes on meanwhile."""
+    idle = view.parts.idle
+    if not len(idle):
+        return ()
+    start, end = (int(each) for each in idle[int((idle[:, 1] - idle[:, 0]).argmax())])
+    if end - start < MOSTLY * length(idle):
+        return ()
+    shared = np.minimum(view.end, end) - np.maximum(view.start, start)
+    calls = np.flatnonzero((shared > WAITED * (end - start)) & (view.kind == EventKind.RUNTIME))
+    if not len(calls):
+        return ()
+    call = calls[int((view.start[calls]).argmax())]
+    within = (view.start <= view.start[call]) & (view.end >= view.end[call]) & (view.track == view.track[call])
+    operators = np.flatnonzero(within & (view.kind == EventKind.OPERATOR))
+    return tuple(view.names(np.array([call, *operators[-1:]], dtype=np.int64)))
 
 
 def _with_first(cause: RankedCause, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.findings import Finding
-from tools.run.model import Run
+from tools.run.model import Run, has_steps
 from tools.whatif.predict import Prediction
 
 
@@ -38,4 +38,4 @@ class RankedCause:
 
 def steps_marked(run: Run) -> bool:
     """Return whether steps were found; else the whole recording counts as one step. Records hold whole steps."""
-    return not run.ranks or any(rank.step_origin != "window" for rank in run.ranks)
+    return has_steps(run)

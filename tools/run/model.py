@@ -244,6 +244,11 @@ class Run:
         return replace(self, ranks=tuple(rank for rank in narrowed if rank.steps), read=self.profiled_ranks)
 
 
+def has_steps(run: Run) -> bool:
+    """Whether steps were found; else the whole recording counts as one step. Records hold whole steps."""
+    return not run.ranks or any(rank.step_origin != "window" for rank in run.ranks)
+
+
 def _between(steps: Sequence[Step], first: int, last: int) -> tuple[Step, ...]:
     return tuple(step for step in steps if first <= step.number <= last)
 

@@ -227,3 +227,17 @@ def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowe
     assert turns.mean_step_ms == pytest.approx(0.9)
     assert measure(turns, "steps_per_s").value == pytest.approx(1e3 / 0.6)
     assert measure(turns, "steps_per_h").value == pytest.approx(3.6e6 / 0.6)
+
+
+def test_no_gain_is_predicted_for_what_would_take_away_most_of_an_unmarked_recording() -> None:
+    rank = RankBuilder()
+    for at in range(30):
+        rank.operator("aten::add", 1000 * at, 20)
+        rank.kernel("add", 1000 * at + 10, 100, call_us=1000 * at + 5)
+    rank.step(0, 0, 30_000)
+    for origin in ("window", "profiler_step"):
+        run = run_of(rank)
+        run = replace(run, ranks=tuple(replace(each, step_origin=origin) for each in run.ranks))
+        (item, *_) = diagnosed(Profile(run)).advice
+        assert (item.predicted_speedup is None) == (origin == "window")
+        assert ("may be start-up" in item.text) == (origin == "window")

@@ -9,6 +9,7 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
+from tools.run.model import Layout
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -135,3 +136,29 @@ def test_a_pause_in_an_unrecorded_backward_pass_waits_for_another_thread() -> No
         (lead, *_) = ranking(profile_of(rank)).leads
         assert ("autograd's thread, which is not recorded" in lead.claim.template) != recorded
         assert (not lead.candidates) != recorded
+
+
+def queued(**layout: int) -> Profile:
+    """Kernels are queued behind an event for 40 ms of a step of 50, while the host waits in a copy."""
+    rank = RankBuilder()
+    rank.operator("aten::copy_", 4, 44_990)
+    rank.copy("Memcpy DtoH (Device -> Pageable)", 44_980, 10, call_us=5)
+    rank.runtime("hipMemcpyWithStream", 6, 44_984)
+    rank.kernel("late", 45_000, 4_000, call_us=2)
+    rank.step(0, 0, 50_000)
+    return profile_of(rank, layout=Layout(**layout))
+
+
+def test_idle_time_with_queued_kernels_names_the_call_in_which_the_host_waits() -> None:
+    (lead, *_) = ranking(queued()).leads
+    assert lead.place.part == "idle"
+    assert lead.claim.template.endswith("the host waits in {n0} inside {n1}.")
+    assert lead.claim.names == ("hipMemcpyWithStream", "aten::copy_")
+
+
+@pytest.mark.parametrize(("layout", "alone"), [({"world_size": 1}, True), ({}, True), ({"world_size": 8}, False)])
+def test_a_job_of_one_process_has_no_straggler(layout: dict[str, int], alone: bool) -> None:
+    found = ranking(queued(**layout))
+    causes = {each.cause for lead in found.leads for each in lead.candidates}
+    assert ("straggler" in causes) != alone
+    assert ("other ranks" in found.needs) != alone

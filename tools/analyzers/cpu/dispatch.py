@@ -14,6 +14,7 @@ from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
 from tools.metrics.host.launches import launch_queue
 from tools.metrics.registry import measure
+from tools.run.model import has_steps
 from tools.views.device.kind import device_kind
 from tools.views.host.dispatch import host_dispatch
 from tools.views.profile import Profile
@@ -50,12 +51,15 @@ def small_operators(profile: Profile) -> Check | Finding:
     return _launch_bound(profile, chosen, worst, shares[worst])
 
 
-def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: Fact) -> Finding:
+def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: Fact) -> Check | Finding:
     amount = measure(profile, "device_idle_ms", rank=worst, reason="dispatch")
     metrics = ("launched_kernel_us", "launch_interval_us", "launches_per_step", "empty_queue_pct")
     kernel, interval, launches, empty = measure_all(profile, *metrics, rank=worst)
     queue = measure(profile, "launch_queue_length", rank=worst)
     few = launches.value < FEW_LAUNCHES
+    if few and not has_steps(profile.run):
+        text = "The device waits for {0} of the recording between close launches, and it holds {1}: too few for a loop."
+        return clean(say(text, share, launches))
     against = []
     if few:
         against.append(say("A step makes only {0}, so each of them is slow rather than their number large.", launches))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes
@@ -11,6 +13,7 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
+from tools.run.model import has_steps
 from tools.views.host.blocking import blocking_calls, kernel_launches
 from tools.views.profile import Profile
 from tools.views.work import commonest, outermost_operators, python_frames, surrounding_annotations
@@ -18,6 +21,7 @@ from tools.whatif.change import Unblock
 
 NO_DEVICE = "no work on a device is recorded that the host could wait for"
 NEEDS = "host and device activity in one trace (ProfilerActivity.CPU and CUDA)"
+WHOLE_DEVICE = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
 ENOUGH_LAUNCHES = 20  # fewer kernel launches than this say nothing about how launches behave
 
 
@@ -48,6 +52,9 @@ def host_synchronization(profile: Profile) -> Check | Finding:
         commonest(view, find(view, rows), weights)
         for find in (outermost_operators, surrounding_annotations, python_frames)
     ]
+    if not has_steps(profile.run) and WHOLE_DEVICE.match(call) and not around[0]:
+        text = "The host waits for the device in {0}, mostly in {n0} outside of any operator, as benchmarks do."
+        return clean(say(text, calls, names=(call,)))
     names = (call, *(name for name in around if name))
     places = ", inside ".join(f"{{n{place}}}" for place in range(1, len(names)))
     amount = measure(profile, "device_idle_ms", rank=worst, reason="synchronization")

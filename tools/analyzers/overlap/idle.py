@@ -11,6 +11,7 @@ from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.host.pauses import covering
 from tools.metrics.idle import idle_time
 from tools.metrics.registry import measure
+from tools.run.model import has_steps
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
@@ -21,6 +22,7 @@ NOT_JOINED = (
 LATE_HOST = ("cpu_contention", "garbage_collection", "operator_compilation", "checkpoint_stall")  # what makes it late
 WAITING = ("synchronization", "dispatch", "stall")  # idle time of a device in which the host is late
 RECORDING_SHARE = 0.5  # of that time: where recording takes as much of the host, it is what makes the host late
+FEW_LAUNCHES = 20  # in a recording without marked steps: fewer are start-up or a single call, and no loop
 UNEXPLAINED_CAP = 0.45  # pauses without a recorded reason: a hypothesis, below the confidence of a verdict
 REASONS = ("all", "data", "launched", "synchronization", "dispatch", "stall")
 
@@ -70,6 +72,11 @@ def device_idle(profile: Profile) -> Check | Finding:
     shares = values(_shares(profile, "stall"))
     if not shares:
         return cannot_answer(*NOT_JOINED)
+    if not has_steps(profile.run) and max(len(view.launches) for view in profile.ranks) < FEW_LAUNCHES:
+        return cannot_answer(
+            "no steps are marked, and the recording holds so few launches that it is start-up or a single call",
+            "steps marked with the profiler's step(), after a warm-up",
+        )
     shares = {rank: 0.0 if covering(profile, rank).framed else share for rank, share in shares.items()}
     chosen, worst = affected(shares, profile.thresholds["noted_pct"]), worst_of(shares)
     if not chosen:

@@ -11,7 +11,7 @@ import pytest
 from tests.asked import CPU, ask, asking
 from tests.real_runs import real_profile
 from tests.recorded_runs import recorded_profile, records_of, step_rows
-from tests.synthetic import V100, RankBuilder, profile_of
+from tests.synthetic import V100, RankBuilder, profile_of, run_of
 from tools.findings import Check
 from tools.run.events import EventKind
 from tools.run.recorded.environment import HostEnvironment
@@ -54,6 +54,39 @@ def test_a_handful_of_slow_launches_is_a_hypothesis_only() -> None:
     (finding,) = check.findings
     assert finding.confidence < 0.5
     assert finding.against[0].facts[0].value == 8
+
+
+def unmarked(rank: RankBuilder) -> Profile:
+    """The same run, its one step being the whole recording."""
+    run = run_of(rank)
+    return Profile(replace(run, ranks=tuple(replace(each, step_origin="window") for each in run.ranks)))
+
+
+def test_a_handful_of_launches_without_marked_steps_is_no_loop() -> None:
+    few, many = launches(100, 10, count=8), launches(100, 10, count=50)
+    assert check_of(unmarked(few), "cpu.small_operators").status == "clean"
+    assert check_of(unmarked(many), "cpu.small_operators").findings
+    started = RankBuilder()
+    started.runtime("cudaGetDeviceCount", 0, 900_000)
+    for at in range(4):
+        started.kernel("add", start_us=900_010 + 100 * at, duration_us=5, call_us=900_000 + 100 * at)
+    started.step(0, 0, 1_000_000)
+    assert check_of(unmarked(started), "cpu.device_idle").status == "cannot_answer"
+    assert check_of(profile_of(started), "cpu.device_idle").findings
+
+
+def test_waits_of_a_benchmark_around_all_of_its_work_are_no_reads_of_values() -> None:
+    rank, inside = RankBuilder(), RankBuilder()
+    for each in (rank, inside):
+        for at in range(40):
+            each.kernel("gemm", start_us=10 + 100 * at, duration_us=50, call_us=5 + 100 * at)
+            each.runtime("hipDeviceSynchronize", 8 + 100 * at, 60)
+        each.step(0, 0, 4000)
+    inside.operator("aten::item", 0, 4000)
+    check = check_of(unmarked(rank), "cpu.host_synchronization")
+    assert (check.status, "as benchmarks do" in check.support[0].template) == ("clean", True)
+    assert check_of(profile_of(rank), "cpu.host_synchronization").findings
+    assert check_of(unmarked(inside), "cpu.host_synchronization").findings
 
 
 def test_a_host_that_runs_ahead_is_clean() -> None:
