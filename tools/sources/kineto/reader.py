@@ -17,6 +17,7 @@ from tools.sources.ascend.processes import is_ascend
 from tools.sources.decompress import GZIP_MAGIC, Readable, beginning
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.decode import parse_lenient
+from tools.sources.kineto.other_formats import known_as
 from tools.sources.kineto.parallel_decode import read_shared
 from tools.sources.kineto.source import KINETO
 from tools.sources.kineto.table import Assembled, assemble
@@ -32,6 +33,7 @@ OR_LINES = (
 ARCHIVES = ((0, b"PK\x03\x04", "zip"), (257, b"ustar", "tar"), (0, b"7z\xbc\xaf", "7z"), (0, b"(\xb5/\xfd", "zstd"))
 PRINTABLE_SHARE = 0.99  # of the first characters: then it is text and no damaged trace
 JSON_BEGINS = re.compile(r'\{\s*["}]|\[\s*[\[{"\]]|"')  # "[" and "{" alone begin lines of logs too
+OTHER_BYTES = 4096  # of a file of another profiler, which show what it is
 BOM = b"\xef\xbb\xbf"
 SYNTAX_BYTES = 1 << 20  # of a file that holds no event: so far is looked for what makes it no JSON
 SHORT_VALUE = 200  # characters that are read of a metadata value
@@ -175,6 +177,8 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
     first = beginning(path, SYNTAX_BYTES)
     if (packed := next((kind for at, magic, kind in ARCHIVES if first.data[at:].startswith(magic)), None)) is not None:
         raise InputError(f"{path}: is a {packed} archive; unpack it and give the folder or a file of it")
+    if (other := known_as(bytes(first.data[:OTHER_BYTES]))) is not None:
+        raise InputError(f"{path}: {other[0]}; {other[1]}")
     if isinstance(path, Path) and (near := looks_like(path)).startswith(NEARLY):
         raise InputError(f"{path}: {near}")
     if collected.shape != "object" and not _named_json(path) and _is_prose(bytes(first.data)):
