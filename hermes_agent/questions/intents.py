@@ -361,7 +361,8 @@ OF_NO_FIGURE = {
     "help", "workload", "what_if", "identifiers", "gaps", "comparison", "two_places", "timeline", "event", "settings",
     "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
     "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
-    "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts", "skipped_steps",
+    "device_doing", "kind_of_work", "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts",
+    "skipped_steps",
     "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
     "sampled_devices", "last_call", "save_interval", "save_cost", "other_process",
     "two_runs", "slower_cpu", "not_finite", "stage_layers", "experts", "stated_eta",
@@ -392,6 +393,7 @@ OF_ANY_RANK = {
     "help",
     "identifiers",
     "similar_cases",
+    "kind_of_work",
     "recording",
     "named_work",
     "definition",
@@ -475,6 +477,10 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "flops": setup.flops,
         "utilisation": device.how_busy,
         "memory": device.memory_peak,
+        "device_doing": lambda discussion, question: blocks(
+            [device.how_busy(discussion, question), steps.break_down(discussion, question)]
+        ),
+        "kind_of_work": setup.kind_of_work,
         "recording": device.what_is_recorded,
         "critical_path": steps.on_critical_path,
         "breakdown": steps.break_down,

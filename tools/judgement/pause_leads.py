@@ -27,6 +27,8 @@ HOST_FAMILIES = frozenset({"cpu", "io", "memory", "storage"})  # of causes that 
 EVERY_STEP = "every step"
 BACKWARD = re.compile(r"(?i)backward")
 BACKWARD_NODE = re.compile(r"Backward\d*\Z|_backward\b")  # gradients are added up on any thread
+STILL = 0.1  # of a pause: so much of it may something be recorded where nothing at all is said to be
+WHOLE_STEPS = "a recording of whole steps: let the profiler run to the end of the last one"
 ALL_THREADS = "a trace of all threads of the process, with the device's work"
 
 
@@ -93,6 +95,14 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
     waits = _unrecorded_backward(profile.rank(pause.rank), inside)
     if inside:
         stretch, names = f"{stretch}, inside {{n{len(names)}}}", (*names, inside)
+    if pause.between[1] == STEP_END and _behind_all(profile.rank(pause.rank), moments):
+        text = (
+            f"In the step hardly anything is recorded on rank {pause.rank} {stretch}: {{0}} ({{1}}). The recording may"
+            " have ended before the step's mark."
+        )
+        place = Place("host", ranks, pause.steps, pause.between, inside)
+        claim = Sentence(text, (cost, share), tuple(each for each in names if each != inside))
+        return Lead(place, cost.value, share.value, claim, (), WHOLE_STEPS)
     if waits:
         stretch += ", while the backward pass runs on autograd's thread, which is not recorded"
     if len(profile.rank(pause.rank).steps) == 1:
@@ -108,6 +118,13 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
         candidates, decide_by = (), ALL_THREADS
     place = Place("host", ranks, pause.steps, pause.between, inside)
     return Lead(place, cost.value, share.value, claim, candidates, decide_by)
+
+
+def _behind_all(view: RankProfile, moments: IntervalSet) -> bool:
+    """Whether nearly all of a pause lies behind the last event of any kind but marks: nobody recorded what was then."""
+    work = ~np.isin(view.kind, (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION, EventKind.OTHER))
+    last = int(view.end[work].max(initial=0))
+    return len(view.steps) == 1 and max(last - int(moments[:, 0].min()), 0) <= STILL * length(moments)
 
 
 def _unrecorded_backward(view: RankProfile, inside: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from tools.knowledge.name_patterns import patterns
@@ -33,9 +33,12 @@ def work_seen(profile: Profile) -> Work:
 
 def inference_name(profile: Profile) -> str:
     """The shortest recorded name that is one of inference; "" for none."""
-    search = patterns()["inference_work"].search
-    names = {name for view in profile.ranks for name in view.distinct_names(view.kind != EventKind.INSTANT)}
-    return min(filter(search, names), key=lambda name: (len(name), name), default="")
+    return _shortest(profile, "inference_work")
+
+
+def training_name(profile: Profile) -> str:
+    """The shortest recorded name that is one of a backward pass or an optimizer; "" for none."""
+    return _shortest(profile, "training_work")
 
 
 def trains(profile: Profile) -> bool:
@@ -44,5 +47,14 @@ def trains(profile: Profile) -> bool:
 
 
 def _any(pattern: str, names: Iterable[str]) -> bool:
-    prepares = patterns()["training_prepared"].search
-    return any(patterns()[pattern].search(name) and not prepares(name) for name in names)
+    return any(map(_search(pattern), names))
+
+
+def _shortest(profile: Profile, pattern: str) -> str:
+    names = {name for view in profile.ranks for name in view.distinct_names(view.kind != EventKind.INSTANT)}
+    return min(filter(_search(pattern), names), key=lambda name: (len(name), name), default="")
+
+
+def _search(pattern: str) -> Callable[[str], bool]:
+    search, prepares = patterns()[pattern].search, patterns()["training_prepared"].search
+    return lambda name: search(name) is not None and prepares(name) is None

@@ -98,14 +98,16 @@ def _shared_steps(profile: Profile) -> _SharedSteps:
 
 
 def _bounds(rank: RankProfile, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and end of the rank's steps, the last one's end as its thread left it."""
+    """Start and end of the rank's steps, the last one's end as its thread left it; where no steps are marked, those of
+    the recording, of which the device's work behind the host is a part."""
     table = rank.steps.set_index("number")
     start_ns, end_ns = (int(table[side].iloc[-1]) for side in ("start_ns", "end_ns"))
     main = rank.track == main_track(rank)
     marks = np.flatnonzero(main & rank.named("profiler_step") & (rank.start == start_ns) & (rank.end > start_ns))
     rows = marks if len(marks) else np.flatnonzero(main & (rank.start < end_ns))
     left_ns = int(rank.end[rows].max(initial=start_ns))
-    table.loc[table.index[-1], "end_ns"] = min(end_ns, left_ns) if left_ns > start_ns else end_ns
+    if rank.rank.step_origin != "window":
+        table.loc[table.index[-1], "end_ns"] = min(end_ns, left_ns) if left_ns > start_ns else end_ns
     chosen = table.reindex(numbers)
     return chosen["start_ns"].to_numpy(dtype=np.int64), chosen["end_ns"].to_numpy(dtype=np.int64)
 

@@ -24,6 +24,7 @@ from tools.views.communication.collectives import collectives
 from tools.views.device.operator_cost import tensor_shapes
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms
+from tools.views.training_seen import inference_name, work_seen
 from tools.views.work import host_calls, kernel_work, names_by_time, step_kernels
 
 LISTED = 5  # names in one table, files, operators with their shapes
@@ -321,9 +322,23 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
         time = discussion.say("{step_time_ms:statistic=median}")
         which = f"{capital(span('step', run.steps))} ({counted(len(run.steps), 'step')})"
         steps = f"{which}, marked by {plain(run.step_origin)}, with a median of {time}"
-    rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout])
+        if run.step_origin == "window":
+            steps = f"Steps: none are marked; the whole recording takes {time}"
+    rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout, _work(profile)])
     recorded = f"What the recording says of the run:\n{rows}"
     return blocks([recorded, unknown, _shapes(discussion)])
+
+
+def _work(profile: Profile) -> str:
+    """Whether a training step is recorded, where the traces show it."""
+    match work_seen(profile):
+        case "training":
+            return "Work: a training, by a backward pass or an optimizer"
+        case "inference":
+            return f"Work: inference, by names such as {quoted(inference_name(profile))}"
+        case "no training step":
+            return "Work: neither a backward pass nor an optimizer is recorded"
+    return ""
 
 
 def _of_job(discussion: Discussion, profile: Profile) -> str:

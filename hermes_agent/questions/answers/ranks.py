@@ -15,6 +15,7 @@ from hermes_agent.questions.reading.question import Question, wording
 from tools.analyzers.communication.arrival import slowest_by_waiting
 from tools.analyzers.steps.reported_errors import NOT_ARRIVED
 from tools.views.communication.arrivals import arrivals, blame
+from tools.views.one_process import of_one_process
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms
@@ -35,6 +36,11 @@ WAITS = re.compile(rf"{_WHO}( is| are)? (waits?|waiting)\b|{_WHO} waited\b(?! fo
 LEAST = re.compile(r"\b(least|shortest)\b")
 RANKS_LISTED = 8
 ALONE = "Only {} was {}, so ranks cannot be compared. What it needs: the {} of the other ranks{}."
+UNNAMED = (
+    "One trace was read, and it does not state its rank, so ranks cannot be compared. What it needs: the traces of the "
+    "other ranks for the same steps."
+)
+ONE_PROCESS = "Nothing in the trace shows a second rank, so there is none to compare with."
 EXCESS = "without exposed communication it differs from the median of the other ranks by {0}."
 
 
@@ -69,6 +75,10 @@ def which_rank(discussion: Discussion, question: Question) -> str:
     lead = _top_cause_ranks(discussion)
     if not traced:
         return blocks([lead, _by_records(discussion)])
+    if len(traced) == 1 and of_one_process(discussion.profile()):
+        return paragraph([lead, ONE_PROCESS])
+    if len(traced) == 1 and discussion.profile().ranks[0].rank.rank_origin != "recorded":
+        return paragraph([lead, UNNAMED])
     if len(traced) == 1:
         return paragraph([lead, ALONE.format(rank_list(traced), "traced", "traces", " for the same steps")])
     if not question.ranks:

@@ -13,6 +13,7 @@ from hermes_agent.questions.reading.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.overview import SettingRow
 from tools.run.kinds import JOB_LOG_FORMAT
+from tools.views.training_seen import inference_name, training_name, work_seen
 
 LISTED, RANKS_LISTED = 20, 8
 LIBRARIES = ("NCCL", "OMP", "MKL", "PYTHON", "TORCH", "CUDA", "CUDNN", "DRIVER", "GLOO", "HCCL", "RCCL")
@@ -234,3 +235,32 @@ def longer_steps(discussion: Discussion, question: Question) -> str | None:
     elif not of_steps and causes:
         lead, found = "No cause was found in certain steps only. Found in all of them:", bullets([causes[0].claim])
     return blocks([lead, found, which_step(discussion, question)])
+
+
+TRAINS = "It trains: the recording holds a backward pass or an optimizer, such as {}."
+INFERS = "By names such as {} it is inference: neither a backward pass nor an optimizer is recorded."
+NO_STEP = (
+    "No training step is recorded: neither a backward pass nor an optimizer. It is inference, an evaluation, or a part "
+    "of a step."
+)
+TOO_FEW = (
+    "Not known: too few operators of PyTorch are recorded to tell a training from inference. It needs a trace with the "
+    "host's operators (ProfilerActivity.CPU)."
+)
+
+
+def kind_of_work(discussion: Discussion, _: Question) -> str:
+    """Whether the traces are of a training or of inference, and the recorded name that shows it."""
+    profile = discussion.profile()
+    if not profile.traced:
+        if profile.run.job_log is not None and not profile.run.job_log.steps.empty:
+            return "The job's output prints training steps; no trace was read that would show what a step runs."
+        return "Not known: no trace was read, and only a trace shows a backward pass or an optimizer."
+    match work_seen(profile):
+        case "training":
+            return TRAINS.format(quoted(training_name(profile)))
+        case "inference":
+            return INFERS.format(quoted(inference_name(profile)))
+        case "no training step":
+            return NO_STEP
+    return TOO_FEW

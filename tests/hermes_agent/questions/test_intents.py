@@ -23,6 +23,11 @@ ASKED = {
         "does something else take our cores?",
     ],
     "drift": ["is it getting slower over time?", "do the steps become longer", "is the step time stable over the run"],
+    "device_doing": ["What is the GPU doing most of the time?", "what does the device do?"],
+    "kind_of_work": [
+        "Is this training or inference?", "is this a training", "Is it inference?", "does this trace train",
+        "is this trace of a training", "inference or training?",
+    ],
     "not_finite": ["why does the loss become nan?", "since when is the loss NaN?", "is the loss infinite"],
     "stage_layers": ["which stage is the heaviest?", "how many layers should I move between the stages?"],
     "timeouts": ["were there NCCL timeouts?", "did a collective time out", "watchdog?"],
@@ -89,6 +94,7 @@ ASKED = {
         "does the step time drift", "which iterations are slow", "why is step 7 slow", "why are steps 5 and 9 slow?",
     ],
     "breakdown": [
+        "What dominates the GPU time?",
         "what share of the step is computation?", "how long do we wait for data in a step?",
         "where does the time go?", "breakdown", "break down rank 0", "breakdown of rank 0 in step 2",
         "where is my time spent",
@@ -180,6 +186,7 @@ ASKED = {
     "memory": ["peak memory?", "how much memory is used", "max GPU memory", "memory usage",
         "is memory fragmented", "do we run out of memory"],
     "recording": [
+        "What is this trace of?", "what is the recording about",
         "what is this run?", "what batch size and model is this?", "how many ranks", "which hardware",
         "what GPUs are these",
         "how many steps were recorded",

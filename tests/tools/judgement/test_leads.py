@@ -162,3 +162,14 @@ def test_a_job_of_one_process_has_no_straggler(layout: dict[str, int], alone: bo
     causes = {each.cause for lead in found.leads for each in lead.candidates}
     assert ("straggler" in causes) != alone
     assert ("other ranks" in found.needs) != alone
+
+
+def test_time_behind_everything_recorded_is_no_pause_of_the_host() -> None:
+    """A mark of 10 s, of which the first 0.3 ms hold events."""
+    rank = RankBuilder()
+    rank.operator("aten::mm", 0, 100)
+    rank.kernel("gemm", 150, 150, call_us=50)
+    rank.step(0, 0, 10_000_000)
+    (lead, *_) = ranking(profile_of(rank)).leads
+    assert "may have ended before the step's mark" in lead.claim.template
+    assert (lead.candidates, lead.claim.names) == ((), ("aten::mm",))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.synthetic import RankBuilder, profile_of, to_ns
+from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tools.errors import UsageError
+from tools.views.profile import Profile
 from tools.whatif.window import choose_window
 
 
@@ -47,6 +50,16 @@ def test_a_last_step_recorded_until_the_device_had_drained_ends_where_its_thread
     window = choose_window(profile_of(rank))
     assert window.end_ns.tolist() == [to_ns(200)]
     assert window.recorded_step_ms == pytest.approx(0.1)
+
+
+def test_a_recording_without_marked_steps_is_taken_with_the_devices_work_behind_the_host() -> None:
+    rank = RankBuilder()
+    rank.kernel("graph", start_us=10, duration_us=900, call_us=5)
+    rank.step(0, 0, 910, marked=False)
+    run = run_of(rank)
+    profile = Profile(replace(run, ranks=tuple(replace(each, step_origin="window") for each in run.ranks)))
+    assert choose_window(profile).recorded_step_ms == pytest.approx(0.91)
+    assert choose_window(profile_of(rank)).recorded_step_ms < 0.1
 
 
 def test_only_steps_that_all_ranks_have_are_taken() -> None:
