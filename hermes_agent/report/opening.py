@@ -84,6 +84,7 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
             *(_in_turns(profile) if verdict == "problem" else ()),
             *_overview(profile, marked),
             *_on_cpu(profile),
+            *_with_outlier(profile),
             *([] if marked else [Sentence(UNMARKED)]),
             *_outside_steps(profile),
         ]
@@ -108,6 +109,22 @@ def _of_speed(profile: Profile, ranking: Ranking) -> list[Sentence]:
         return said
     said = [replace(each, template=without_training(each.template)) for each in said]
     return [said[0], _untrained(profile), *said[1:]]
+
+
+OUTLIER_PCT = 10.0  # of the median step: by so much a single step lifts the mean one, and the others do not
+
+
+def _with_outlier(profile: Profile) -> list[Sentence]:
+    """The one step that lifts the mean step far above the median one."""
+    steps = profile.step_ms
+    if len(steps) < LEAST_EVEN or not steps_marked(profile.run):
+        return []
+    usual = (1.0 + OUTLIER_PCT / 100.0) * float(steps.median())
+    longest = int(str(steps.idxmax()))
+    if steps.mean() <= usual or steps.drop(steps.idxmax()).mean() > usual:
+        return []
+    figures = tuple(measure(profile, "step_time_ms", statistic=each) for each in ("max", "median"))
+    return [Sentence(f"The mean step holds step {longest} with {{0}}; the median step takes {{1}}.", figures)]
 
 
 def _on_cpu(profile: Profile) -> list[Sentence]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.findings import Fact, Sentence
 from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
 from tools.judgement.ranked_cause import steps_marked
-from tools.judgement.verdict import MARKS, Judgement, device_work_missing, part_pct
+from tools.judgement.verdict import MARKS, UNKNOWN_EVENTS, Judgement, device_work_missing, part_pct
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.host.call_costs import costly_calls
@@ -31,6 +31,9 @@ def unobserved(profile: Profile, judged: Judgement) -> Lead | None:
         if unsure:
             text = "A step takes {0}. Process {n0} may be a device: its work is not counted, and what the host"
             claim = Sentence(f"{text} waits for is not known.", (step,), (", ".join(unsure),))
+        if judged.why == UNKNOWN_EVENTS:
+            claim = Sentence("The recording takes {0}, and none of its events is of a known kind.", (step,))
+            return Lead(Place("step", (rank,), EVERY_STEP), 0.0, 0.0, claim, (), judged.needs)
         candidates, _ = candidates_of(profile, "unseen", rank)
         return Lead(Place("step", (rank,), EVERY_STEP), 0.0, 0.0, claim, candidates, judged.needs)
     if part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:

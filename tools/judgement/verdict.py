@@ -19,7 +19,7 @@ from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_t
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
 from tools.run.device_use import uses_device
-from tools.run.events import EventKind
+from tools.run.events import DEVICE_WORK, HOST_WORK, EventKind
 from tools.run.model import COUNTER_RANGES
 from tools.run.recorded.collective_records import RasRecords
 from tools.views.communication.collective_counts import failed, lost
@@ -41,8 +41,8 @@ EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
-    if device_work_missing(profile) == COUNTED:
-        return ()  # the host waits for kernels that are run again and again
+    if device_work_missing(profile) in (COUNTED, UNKNOWN_EVENTS):
+        return ()  # the host waits for kernels that are run again and again, or nothing shows what it does
     limits = profile.thresholds
     shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
     explained = {part: _explained_pct(profile, causes, set(explaining)) for part, explaining in EXPLAINING.items()}
@@ -153,8 +153,11 @@ NO_DEVICE_WORK = (
 )
 CAPTURED = "most recorded launches are captured into a graph, which does not run them on the device"
 COUNTED = "the trace holds counter ranges of CUPTI, for which kernels are run again, and no times of kernels"
+UNKNOWN_EVENTS = "none of the recorded events is an operator, a kernel or a call by a category that is known"
+KNOWN_WORK = [int(kind) for kind in (*HOST_WORK, *DEVICE_WORK)]
 WANTED = {  # by why the work of a device is not known
     CAPTURED: "a trace of steps in which the captured graph runs",
+    UNKNOWN_EVENTS: "a trace of the same steps by torch.profiler",
     COUNTED: "the same steps without `profiler_metrics` in the profiler's `experimental_config`",
 }
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
@@ -363,6 +366,8 @@ def device_work_missing(profile: Profile) -> str:
     for rank in profile.ranks:
         if any(device.possible for device in rank.rank.devices):
             return MAY_BE_DEVICE
+        if not np.isin(rank.kind, KNOWN_WORK).any():
+            return UNKNOWN_EVENTS
         if uses_device(rank.rank, profile.run.layout.backend) and not rank.rank.has_device:
             return NO_DEVICE_WORK
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))

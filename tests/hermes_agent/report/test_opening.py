@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.model.request import Request
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.opening import opening
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
+from hermes_agent.workflow.diagnose import diagnose
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import V100, RankBuilder, profile_of, run_of
 from tests.synthetic_runs import taking_turns
@@ -241,3 +244,26 @@ def test_no_gain_is_predicted_for_what_would_take_away_most_of_an_unmarked_recor
         (item, *_) = diagnosed(Profile(run)).advice
         assert (item.predicted_speedup is None) == (origin == "window")
         assert ("may be start-up" in item.text) == (origin == "window")
+
+
+@pytest.mark.parametrize(("lengths", "said"), [((300, 100, 100, 100), True), ((300, 100, 300, 100), False)])
+def test_a_mean_step_with_one_outlier_is_said_to_hold_it(lengths: tuple[int, ...], said: bool) -> None:
+    rank, at = RankBuilder(), 0.0
+    for step, length in enumerate(lengths):
+        rank.kernel("gemm", at + 10, length - 20, call_us=at + 5)
+        rank.step(step, at, at + length)
+        at += length
+    texts = diagnosed(profile_of(rank)).answer
+    assert any("The mean step holds step 0 with 0.30 ms" in each for each in texts) == said
+
+
+def test_events_of_no_known_kind_are_no_work_of_the_host(tmp_path: Path) -> None:
+    """A list of spans of some other program, as a viewer's demonstration is."""
+    events = [{"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": 10 * at, "dur": 8} for at, name in enumerate("abc")]
+    path = tmp_path / "demo.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    found = diagnose(Request(paths=(path,), cache_dir=tmp_path / "cache"), lambda _: None)
+    assert found.verdict == "inconclusive"
+    assert any("by a category that is known" in each for each in found.answer)
+    assert not any("host" in each for each in found.answer)
+    assert [lead.candidates for lead in found.leads] == [[]]

@@ -89,7 +89,7 @@ def exposed(profile: Profile) -> Check | None:
                 "the job has several ranks, but the trace holds no collective",
                 "a trace with device activity (or the communication library's host spans) over whole steps",
             )
-        return clean(say("The trace holds {0} collectives per step.", measure(profile, "collective_count")))
+        return clean(_none_on_device(profile))
     share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
     support = (_amount(profile), say("{0} of the communication overlaps with compute.", overlap))
     limits, exchange = profile.thresholds, exchange_finding(profile)
@@ -105,6 +105,18 @@ def exposed(profile: Profile) -> Check | None:
         return cannot_answer(NO_IDLE_CORE, needed, *support) if exchange is None else found(exchange)
     order = _poor_overlap(profile, share, overlap, hideable, hideable_pct)
     return found(*((order,) if exchange is None else (order, exchange)))
+
+
+def _none_on_device(profile: Profile) -> Sentence:
+    """That a step has no collective, and how often the host asks for one that exchanges nothing."""
+    asked = {
+        view.rank.rank: measure(profile, "host_span_count", rank=view.rank.rank, pattern="communication_span")
+        for view in profile.ranks
+    }
+    most = max(asked.values(), key=lambda fact: fact.value, default=None)
+    if most is None or not most.value or not profile.run.has_device:
+        return say("The trace holds {0} collectives per step.", measure(profile, "collective_count"))
+    return say("{0} of the host for collectives lie inside the steps, and none of them runs on the device.", most)
 
 
 def _amount(profile: Profile) -> Sentence:
