@@ -312,3 +312,16 @@ def test_templates_hold_no_digit_but_the_numbers_of_ranks() -> None:
                 for sentence in (finding.claim, *finding.details, *finding.against):
                     bare = sentence.template.format(*[""] * len(sentence.facts), **{f"n{i}": "" for i in range(3)})
                     assert not any(letter.isdigit() for letter in bare.lower().replace("rank 2", "")), bare
+
+
+def test_collectives_that_the_host_asks_for_and_no_device_runs_are_counted() -> None:
+    """In a job of one rank an all-reduce exchanges nothing."""
+    rank = RankBuilder()
+    rank.kernel("gemm", 10, 900, call_us=5)
+    for at in range(3):
+        rank.annotation("nccl:all_reduce", 20 + 50 * at, 10)
+    rank.step(0, 0, 1000)
+    answer = check(profile_of(rank, layout=Layout(world_size=1)), "exposed")
+    assert answer.status == "clean"
+    assert "none of them runs on the device" in answer.support[0].template
+    assert answer.support[0].facts[0].value == 3
