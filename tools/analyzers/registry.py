@@ -25,6 +25,7 @@ from tools.analyzers.communication import (
 from tools.analyzers.computation import (
     achieved_rate,
     ascend_kernels,
+    core_clock,
     device_samples,
     kernel_groups,
     rank_speed,
@@ -113,6 +114,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (sampled_stacks.sampled_stacks, sampled_stacks.sampled_activity),
     (snapshots.allocator_snapshot, stated_peak.stated_peak, host_environment.host_environment),
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units, ascend_kernels.affinity_apis),
+    (core_clock.core_clock,),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
     (machine_samples.processors, machine_samples.disks, network_samples.network),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),

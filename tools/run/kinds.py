@@ -21,6 +21,7 @@ class EventKind(IntEnum):
     INSTANT = 10  # a mark without duration; memory instants have a row in ``Details.memory``
 
 
+CORE_CLOCK = "AI Core Freq"  # begins the names of instants that hold a clock: "AI Core Freq 1800 MHz"
 OFF_CPU = "[off processor]"  # the name of an event of kind OTHER: a time in which its thread ran on no processor
 MONITOR_FORMAT = "hermes-dx monitor"  # formats of sources that are no traces
 STEP_LOG_FORMAT = "step log"

@@ -26,7 +26,7 @@ from tools.sources.workers import Lost, LostProcessError, answered
 SUFFIX = ".run"
 SAMPLES, REPEATED = "samples", ("host", "part", "counter")  # their texts are few
 KILLED = "the process that read it was killed; is there enough memory?"
-READER_VERSION = 10  # raise it whenever the reader gives other events for the same file
+READER_VERSION = 11  # raise it whenever the reader gives other events for the same file
 
 
 def packed(trace: TraceFile) -> Iterator[memoryview]:

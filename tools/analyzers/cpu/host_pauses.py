@@ -75,10 +75,10 @@ def work_of(profile: Profile, rank: int, found: Cover) -> Work:
 )
 def host_pauses(profile: Profile) -> Check | Finding:
     """Pauses of the host that one Python frame covers; what is not covered is a lead, not a cause."""
-    unknown = without_launches(profile)
-    ranks = [rank for rank in profile.run.rank_numbers if rank not in unknown]
+    blind = without_launches(profile)
+    ranks = [rank for rank in profile.run.rank_numbers if rank not in blind]
     if not ranks:
-        return cannot_answer(*next(iter(unknown.values())))
+        return cannot_answer(*next(iter(blind.values())))
     shares = measure_ranks(profile, ranks, "host_pause_pct")
     worst = worst_of(values(shares))
     cost, share = measure_all(profile, "host_pause_ms", "host_pause_pct", rank=worst)

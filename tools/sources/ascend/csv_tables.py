@@ -59,7 +59,8 @@ def _frame(path: Path, text: str) -> pd.DataFrame:
     frame.columns = pd.Index([str(column).strip() for column in frame.columns])
     if mark == ",":
         return frame
-    return frame.apply(lambda own: own.str.replace(DECIMAL_COMMA, r"\1.\2", regex=True))
+    pointed: pd.DataFrame = frame.apply(lambda own: own.str.replace(DECIMAL_COMMA, r"\1.\2", regex=True))
+    return pointed
 
 
 def numbers(frame: pd.DataFrame, column: str, factor: float = 1.0) -> NDArray[np.float64]:
@@ -104,9 +105,8 @@ def step_rows(frame: pd.DataFrame, rank: int) -> AscendTables:
         frame = frame[(frame["Type"].str.strip() == "rank").to_numpy()].reset_index(drop=True)
         of = _whole(numbers(frame, "Index"))
     data: dict[str, Any] = {name: numbers(frame, column, 1e-3) for name, column in STEP_COLUMNS.items()}
-    step = _whole(numbers(frame, "Step"))
-    if "Step" not in frame:  # the rows are steps all the same
-        step = pd.Series(of).groupby(of).cumcount().to_numpy(dtype=np.int64)
+    # Rows without a column of numbers are steps all the same.
+    step: Any = _whole(numbers(frame, "Step")) if "Step" in frame else pd.Series(of).groupby(of).cumcount()
     table = table_of("steps", {"rank": of, "step": step, **data})
     sound = (table["rank"] >= 0) & (table["stage_ms"] > 0)
     return AscendTables(steps=table[sound.to_numpy()].reset_index(drop=True))

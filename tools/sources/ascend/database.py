@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.run.kinds import DETAIL_COLUMNS, EventKind
+from tools.run.kinds import CORE_CLOCK, DETAIL_COLUMNS, EventKind
 from tools.run.model import Device
 from tools.sources.ascend.folder import read_folder, variables_of
 from tools.sources.ascend.numbers import whole_numbers
 from tools.sources.ascend.processes import CANN, GROUP_STREAMS, HARDWARE, inputs_of, task_kind
-from tools.sources.kineto.columns import NO_CONNECTION, Columns
+from tools.sources.kineto.columns import NO_CONNECTION, Columns, clock_name
 from tools.sources.kineto.details import HCCL_TYPES, Codes
 from tools.sources.kineto.table import assemble
 from tools.sources.options import LoadOptions
@@ -131,7 +131,7 @@ class _Timeline:
 
     def fill(self) -> None:
         """Take every table that is there; what is missing is noted."""
-        for read in (self._tasks, self._collectives, self._calls, self._operators):
+        for read in (self._tasks, self._collectives, self._calls, self._operators, self._clocks):
             read()
 
     def _named(self, ids: Sequence[object], form: Callable[[str], str] = str) -> tuple[list[str], NDArray[np.int32]]:
@@ -239,6 +239,23 @@ class _Timeline:
                 **{"in_elements": whole_numbers(own["count"]), "out_elements": [-1] * len(good)},
             },
         )
+
+    def _clocks(self) -> None:
+        own = self.database.table("AICORE_FREQ", "timestampNs", "freq")
+        if not own["timestampNs"]:
+            return
+        at = whole_numbers(own["timestampNs"])
+        names = [clock_name(mhz) for mhz in whole_numbers(own["freq"]).tolist()]
+        spans = self.columns.spans
+        self._add(
+            _Rows(
+                *(at, at, np.full(len(at), EventKind.INSTANT, dtype=np.int8)),
+                np.array([self.columns.names[name] for name in names], dtype=np.int32),
+                np.full(len(at), self.columns.tracks[CORE_CLOCK, 0], dtype=np.int32),
+                np.full(len(at), -1, dtype=np.int64),
+            )
+        )
+        self.columns.spans = spans  # readings have no duration
 
     def _calls(self) -> None:
         own = self.database.table("CANN_API", "startNs", "endNs", "type", "globalTid", "connectionId", "name")

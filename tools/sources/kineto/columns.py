@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.run.kinds import DEVICE_WORK, EventKind
+from tools.run.kinds import CORE_CLOCK, DEVICE_WORK, EventKind
 from tools.sources.kineto.begin_end import END, Edges
 from tools.sources.kineto.decode import AnyEvent, Args, Decoded
 from tools.sources.kineto.details import Codes, DetailParts, integers
@@ -89,6 +89,7 @@ NO_ARGS = Args()
 NO_CONNECTION = 2**32 - 1
 INSTANT_PHASES = ("i", "I", "R")
 BEGIN_END = ("B", "E")
+HIGHEST_MHZ = 100_000  # a clock beyond it is a damaged number
 MOST_LABELS = 8  # of one process, and categories of one lane
 
 TrackKey = tuple[int | str, int | str]
@@ -153,6 +154,8 @@ class Columns:
         instants = [place for place in at if phases[place] in INSTANT_PHASES]
         kind = np.full(len(instants), EventKind.INSTANT, dtype=np.int8)
         self._add_rows([events[place] for place in instants], kind, _those(decoded, instants))
+        clocks = [place for place in at if phases[place] == "C" and events[place].name == CORE_CLOCK]
+        self._add_clocks([events[place] for place in clocks], _those(decoded, clocks))
         edges = [place for place in at if phases[place] in BEGIN_END]
         self._add_edges([events[place] for place in edges], _those(decoded, edges))
         arrows = [place for place in at if events[place].cat in FORWARD_BACKWARD]
@@ -163,8 +166,14 @@ class Columns:
                 self._add_label(event, args)
             elif event.ph in self.arrows and event.cat not in FORWARD_BACKWARD:
                 self.arrows[event.ph].add(event.pid)
-        known = len(instants) + len(edges) + sum(phases[place] in "sftM" for place in at)
+        known = len(instants) + len(clocks) + len(edges) + sum(phases[place] in "sftM" for place in at)
         self.excluded["of a phase that is not read"] += len(at) - known
+
+    def _add_clocks(self, events: list[AnyEvent], times: Times) -> None:
+        """Instants that hold a clock in their name."""
+        for event in events:
+            event.name = clock_name((event.args or NO_ARGS).mhz)
+        self._add_rows(events, np.full(len(events), EventKind.INSTANT, dtype=np.int8), times)
 
     def _add_label(self, event: AnyEvent, args: Args) -> None:
         if event.name == "thread_name" and isinstance(args.label, str):
@@ -241,6 +250,12 @@ class Columns:
         }
         for name, values in columns.items():
             self.flows[name].append(values[times.usable])
+
+
+def clock_name(mhz: object) -> str:
+    """The name of an instant at which the cores' clock was read; without a number where that is none."""
+    sound = isinstance(mhz, int | float) and 0 < mhz < HIGHEST_MHZ
+    return f"{CORE_CLOCK} {mhz:g} MHz" if sound else CORE_CLOCK
 
 
 def connections(args: list[Args]) -> NDArray[np.int64]:

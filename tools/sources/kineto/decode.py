@@ -158,6 +158,7 @@ class Args(msgspec.Struct, gc=False):
     data_type: Any = ""
     number: Any = msgspec.field(name="Ev Idx", default=-1)
     label: Any = msgspec.field(name="name", default="")
+    mhz: Any = msgspec.field(name="MHz", default=None)  # Ascend: a reading of the cores' clock
     labels: Any = ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,11 @@ def event(
     return found | ({"cat": cat} if cat else {})
 
 
-def trace_view() -> list[dict[str, Any]]:
-    """The events of trace_view.json: a bare list, times as texts, categories on the host alone."""
+def trace_view(clocks: Sequence[tuple[float, float]] = ()) -> list[dict[str, Any]]:
+    """The events of trace_view.json: a bare list, times as texts, categories on the host alone.
+
+    ``clocks``: readings of the cores' clock, time in us and MHz.
+    """
     layers = (
         (PYTHON, "Python"),
         (CANN, "CANN"),
@@ -54,6 +58,10 @@ def trace_view() -> list[dict[str, Any]]:
         event(HCCL, 0, "hcom_allReduce__586_0_1", 350, 800, count=1000, data_type="FP32", alg_type="MESH-RING"),
         event(HCCL, 1, "Notify_Wait", 350, 790),
         event(50, 0, "Computing", 100, 400),
+    ]
+    events += [
+        {"ph": "C", "pid": 60, "tid": 0, "name": "AI Core Freq", "ts": f"{ORIGIN_US + at:.3f}", "args": {"MHz": mhz}}
+        for at, mhz in clocks
     ]
     named = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}} for pid, name in layers]
     labelled = [{"ph": "M", "name": "thread_name", "pid": p, "tid": t, "args": {"name": n}} for p, t, n in lanes]
@@ -88,9 +96,9 @@ def write_folder(run: Path, rank: int, stages: tuple[tuple[int, ...], ...] = ())
     return output
 
 
-def write_trace_view(output: Path) -> Path:
+def write_trace_view(output: Path, clocks: Sequence[tuple[float, float]] = ()) -> Path:
     path = output / "trace_view.json"
-    path.write_text(json.dumps(trace_view()))
+    path.write_text(json.dumps(trace_view(clocks)))
     return path
 
 
@@ -157,11 +165,12 @@ TABLES = {
     "ENUM_HCCL_DATA_TYPE": "id, name",
     "ENUM_API_TYPE": "id, name",
     "CANN_API": "startNs, endNs, type, globalTid, connectionId, name",
+    "AICORE_FREQ": "deviceId INTEGER, timestampNs NUMERIC, freq INTEGER",
     "PYTORCH_API": "startNs TEXT, endNs TEXT, globalTid, name, inputDtypes, inputShapes, callchainId, type",
 }
 
 
-def write_database(output: Path, rank: int) -> Path:
+def write_database(output: Path, rank: int, clocks: Sequence[tuple[float, float]] = ()) -> Path:
     """The run of ``trace_view`` as ascend_pytorch_profiler_<rank>.db."""
     code: dict[str, int] = {}
 
@@ -189,6 +198,7 @@ def write_database(output: Path, rank: int) -> Path:
             (*map(str, ns(80, 95)), thread(1), text("aten::conv2d"), types, dims, None, 50001),
         ],
     }
+    rows["AICORE_FREQ"] = [(0, ns(at, at)[0], mhz) for at, mhz in clocks]
     rows["STRING_IDS"] = [(at, value) for value, at in code.items()]
     return write_tables(output / f"ascend_pytorch_profiler_{rank}.db", TABLES, rows)
 

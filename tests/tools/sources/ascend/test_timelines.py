@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from tests.tools.sources.ascend.ascend_files import (
     write_folder,
     write_trace_view,
 )
+from tools.analyzers.registry import check_of
 from tools.errors import InputError
+from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.sources.ascend.database import read_database
 from tools.sources.ascend.processes import inputs_of, task_kind
@@ -28,10 +31,12 @@ from tools.sources.options import LoadOptions
 from tools.views.communication.collectives import collectives
 from tools.views.profile import Profile
 
+Clocks = Sequence[tuple[float, float]]
 
-def profile_of(run: Path, rank: int = 0, database: bool = False) -> Profile:
+
+def profile_of(run: Path, rank: int = 0, database: bool = False, clocks: Clocks = ()) -> Profile:
     output = write_folder(run, rank)
-    (write_database(output, rank) if database else write_trace_view(output))
+    (write_database(output, rank, clocks) if database else write_trace_view(output, clocks))
     return Profile(load_run([run]))
 
 
@@ -70,6 +75,33 @@ def test_shapes_and_types_read_as_other_profilers_write_them(tmp_path: Path, dat
     said = operators[operators["dims"].astype(str) != ""].iloc[0]
     assert json.loads(str(said["dims"])) == [[2, 3], []]
     assert json.loads(str(said["types"])) == ["float", "None"]
+
+
+@pytest.mark.parametrize("database", [False, True])
+@pytest.mark.parametrize(("low", "status"), [(1500, "found"), (1790, "clean")])
+def test_a_clock_that_falls_while_kernels_compute_is_a_low_clock(
+    tmp_path: Path, database: bool, low: int, status: str
+) -> None:
+    """Kernels compute from 100 to 400 us: 100 us at 1,800 MHz, 200 us at the lower clock; then the device rests."""
+    clocks = [(10, 1800), (200, low), (700, 800)]
+    profile = profile_of(tmp_path, 0, database, clocks)
+    mean = measure(profile, "core_clock_mhz", rank=0)
+    assert mean.value == pytest.approx((1800 * 100 + low * 200) / 300)
+    assert measure(profile, "highest_core_clock_mhz").value == 1800
+    check = check_of(profile, "computation.core_clock")
+    assert check is not None
+    assert check.status == status
+    if status == "found":
+        (finding,) = check.findings
+        assert (finding.cause, finding.mechanism, finding.ranks) == ("slow_device", "down_clock", (0,))
+        assert finding.saving is not None
+        assert finding.saving.saved_ms == pytest.approx(0.5 * 0.3 * (1.0 - mean.value / 1800))
+
+
+@pytest.mark.parametrize("mhz", ["x", -5, None, float("inf")])
+def test_a_damaged_reading_of_the_clock_is_no_clock(tmp_path: Path, mhz: object) -> None:
+    profile = profile_of(tmp_path, clocks=[(10, mhz)])  # type: ignore[list-item]
+    assert check_of(profile, "computation.core_clock") is None
 
 
 def test_settings_of_the_folder_are_of_the_rank(tmp_path: Path) -> None:
