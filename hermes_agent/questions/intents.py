@@ -185,7 +185,7 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         return name, text
     unanswered = name == NOT_MEASURABLE or (name == FIGURE and text.startswith(NO_ANSWER))
     if (unanswered or name in OF_PARTS) and (found := untraced.of_part(discussion, question, text, unanswered)):
-        return (RECORDED if unanswered and cited_ids(found) else name), found
+        return (RECORDED if unanswered and found.stated else name), found.text
     if name == NOT_UNDERSTOOD and (found := by_diagnosis(discussion, question, understood=False)):
         return "overview", found
     if name in OF_THEIR_OWN:

@@ -72,7 +72,7 @@ def comparability_of_records(a: Profile, b: Profile) -> Comparability:
     weights = {"work": OTHER_WORK, "layout": OTHER_LAYOUT, "model": 0.0}
     reasons = [_differ(each.name, [each.before], [each.after]) for each in changed]
     score = prod(weights[each.weight] for each in changed)
-    origins = [each.series.source for each in (a, b) if each.series is not None]
+    origins = ["a trace" if each.series is None else each.series.source for each in (a, b)]
     if len(set(origins)) > 1:
         reasons.append(f"step times of {origins[0]} against those of {origins[1]}")
         score *= OTHER_CLOCK
@@ -151,6 +151,12 @@ def require_series(a: Profile, b: Profile) -> None:
     _refuse([_sizes(a, b, ("world_size",)), _differ("ranks", first, second, "records of other ")])
 
 
+def require_steps(a: Profile, b: Profile) -> None:
+    """The same of a traced run and one with records alone, whose ranks may differ."""
+    missing = [_no_series(each, which) for each, which in ((a, "first"), (b, "second")) if not each.traced]
+    _refuse([*missing, _sizes(a, b, ("world_size",))])
+
+
 def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
     """Notes on what two traced runs do not record and was taken to be the same."""
     return tuple(
@@ -200,7 +206,8 @@ def _device_models(a: Profile, b: Profile) -> str:
 def _refuse(reasons: Sequence[str]) -> None:
     if given := "; ".join(reason for reason in reasons if reason):
         advice = "Record both with the same model, devices and ranks"
-        raise NotComparableError(f"the runs cannot be compared: {given}. {advice}")
+        score = "" if "comparability " in given else f" (comparability 0 of 1, {LEAST:g} is the least)"
+        raise NotComparableError(f"the runs cannot be compared: {given}{score}. {advice}")
 
 
 def _differ(what: str, first: Sequence[object], second: Sequence[object], lead: str = "another ") -> str:

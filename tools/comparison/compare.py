@@ -15,9 +15,11 @@ from tools.comparison.comparability import (
     comparability_of_records,
     likeness,
     require_series,
+    require_steps,
     unknown_of_records,
 )
 from tools.comparison.job_settings import changed_settings
+from tools.comparison.output_changes import output_changes
 from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
 from tools.metrics.registry import measure
@@ -119,11 +121,15 @@ class Comparison:
 
 def compare(a: Profile, b: Profile) -> Comparison:
     """The changes from baseline ``a`` to run ``b``; ``NotComparableError`` names every reason against it."""
+    if a.traced != b.traced and None in (a.series, b.series):
+        return _profiled_against_records(a, b)
     if not a.traced or not b.traced:
         require_series(a, b)
         step, recorded = _recorded_difference(a, b)
         unknown = ", ".join(unknown_of_records(a, b))
         stated = changed_settings(a.run.job_log, b.run.job_log)
+        least_ms = step.before.value * a.thresholds["noted_pct"] / 100.0
+        printed = output_changes(a, b, step.before, step.after, least_ms)
         return Comparison(
             step=step,
             parts=(),
@@ -132,7 +138,11 @@ def compare(a: Profile, b: Profile) -> Comparison:
             loaders=("", ""),
             likeness=0.0,
             headline=_headline(step, "unprofiled step"),
-            changes=(*_recorded_changes(a, recorded), *(each.sentence(len(stated) == 1) for each in stated)),
+            changes=(
+                *_recorded_changes(a, recorded),
+                *(each.sentence(len(stated) == 1) for each in stated),
+                *printed,
+            ),
             comparability=comparability_of_records(a, b),
             notes=(f"Not stated by both runs: {unknown}; that they are the same was assumed.",),
             recorded=recorded,
@@ -160,6 +170,33 @@ def compare(a: Profile, b: Profile) -> Comparison:
         comparability=comparability(a, b, alike),
         notes=assumptions(a, b),
         recorded=recorded,
+    )
+
+
+PROFILED = "The steps of the {} run are those under its profiler, which makes them longer; those of the other are not."
+
+
+def _profiled_against_records(a: Profile, b: Profile) -> Comparison:
+    """The step time of a run that was traced against that of one with records or output alone."""
+    require_steps(a, b)
+    metrics = ["step_time_ms" if each.traced and each.series is None else "series_step_ms" for each in (a, b)]
+    facts = [measure(each, metric, statistic="mean") for each, metric in zip((a, b), metrics, strict=True)]
+    step = Difference("step_time", "", facts[0], facts[1])
+    unknown = ", ".join(unknown_of_records(a, b))
+    return Comparison(
+        step=step,
+        parts=(),
+        kernels=(),
+        operators=(),
+        loaders=("", ""),
+        likeness=0.0,
+        headline=_headline(step, "step"),
+        changes=(),
+        comparability=comparability_of_records(a, b),
+        notes=(
+            PROFILED.format("first" if a.traced else "second"),
+            f"Not stated by both runs: {unknown}; that they are the same was assumed.",
+        ),
     )
 
 

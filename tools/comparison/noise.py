@@ -29,8 +29,8 @@ class ChangeInterval:
 
 def change_interval(before: Profile, after: Profile, comparison: Comparison) -> ChangeInterval | None:
     """The interval of a comparison's change; None where a run has fewer than ``LEAST_STEPS`` steps."""
-    recorded = comparison.step.before.metric == "series_step_ms"
-    a, b = _steps(before, recorded), _steps(after, recorded)
+    step = comparison.step
+    a, b = (_steps(run, of.metric == "series_step_ms") for run, of in ((before, step.before), (after, step.after)))
     return interval_of(a.ms, b.ms, paired=len(a) >= BATCHED_FROM and np.array_equal(a.numbers, b.numbers))
 
 

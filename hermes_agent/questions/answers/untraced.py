@@ -16,7 +16,7 @@ from tools.metrics.recorded.job_tables import step_timers
 from tools.views.profile import Profile
 
 SHOWN = 3  # timers of a part
-NEEDS = re.compile(r"\s*What it needs: .*", re.DOTALL)
+NEEDS = re.compile(r"\s*What it needs: [^\n]*")
 REASON = re.compile(r"^(?:why|which|who)\b")
 
 
@@ -54,7 +54,6 @@ PARTS = (
     Part(
         _words(
             r"throttl\w*|(sm |gpu |core )?clocks?|overheat\w*|thermal\w*|temperatures?|too hot|slow (gpu|device)",
-            r"power (limit|draw|cap)\w*",
         ),
         ("computation.clocks", "computation.slow_device"),
         None,
@@ -126,6 +125,14 @@ PARTS = (
 )
 
 
+@dataclass(frozen=True)
+class PartAnswer:
+    """What is answered of a part, and whether the records state anything of it."""
+
+    text: str
+    stated: bool
+
+
 def part_of(question: Question) -> Part | None:
     """The part of a run that a question is about; None where it names none."""
     if question.ids or question.names:
@@ -133,7 +140,7 @@ def part_of(question: Question) -> Part | None:
     return next((each for each in PARTS if each.words.search(question.words)), None)
 
 
-def of_part(discussion: Discussion, question: Question, text: str, lacking: bool) -> str | None:
+def of_part(discussion: Discussion, question: Question, text: str, lacking: bool) -> PartAnswer | None:
     """What the records of a run without a trace state of the part that is asked about, by their checks and timers;
     where they state nothing ``text`` with the cheapest recording that would. None where no part is named or a trace was
     read, and for a text with figures but where these are ``lacking`` what was asked.
@@ -147,14 +154,14 @@ def of_part(discussion: Discussion, question: Question, text: str, lacking: bool
     stated = blocks([_by_checks(discussion, part), _by_timers(discussion, part)])
     if cited_ids(stated):
         why = " ".join(discussion.diagnosis.answer) if REASON.search(question.words) else ""
-        return blocks([stated, why if not set(cited_ids(why)) & set(cited_ids(stated)) else ""])
+        return PartAnswer(blocks([stated, why if not set(cited_ids(why)) & set(cited_ids(stated)) else ""]), True)
     wanted = next_recording(part.recordings, recorded_already(profile))
     if wanted is None:
         return None
     known = text.partition("\n\n")[2] if lacking else NEEDS.sub("", text)
     if lacking and REASON.search(question.words):
         known = " ".join(discussion.diagnosis.answer)
-    return blocks([wording("part_unstated") if lacking else "", known, _needed(wanted)])
+    return PartAnswer(blocks([wording("part_unstated") if lacking else "", known, _needed(wanted)]), False)
 
 
 def _needed(wanted: Recording) -> str:

@@ -175,10 +175,18 @@ def test_records_of_too_few_steps_are_told_from_none_at_all() -> None:
     with pytest.raises(NotComparableError, match="the first one has records of fewer than 5 steps") as refusal:
         compare(short, long)
     assert "no records" not in str(refusal.value)
-    with pytest.raises(NotComparableError, match="the first one has no records or step log"):
-        compare(small(), long)
+    with pytest.raises(NotComparableError, match="the second one has records of fewer than 5 steps"):
+        compare(small(), short)
     with pytest.raises(NotComparableError, match=r"the first one has .* 5 steps.*; the second one has .* 5 steps"):
         compare(short, short)
+
+
+def test_a_trace_is_compared_with_records_by_the_step_time_with_that_reservation() -> None:
+    """Traced steps of 1.1 ms against records of 100 ms."""
+    comparison = compare(small(), untraced_profile(records_of([step_rows(0, [100.0] * 40)])))
+    assert [fact.value for fact in comparison.headline.facts] == pytest.approx([1.1, 100.0])
+    assert "under its profiler" in comparison.notes[0]
+    assert comparison.comparability.score < 1.0
 
 
 def on_hosts(wall_ms: float, gc_ms: float = 0.0, wait_ms: float = 0.0, accelerator: str = "none") -> Profile:

@@ -51,6 +51,13 @@ def timer_pct(profile: Profile, name: str) -> Measurement:
     return of_lines(job_log(profile), value, rows, "lines of the timer")
 
 
+@metric("ms", "{name} per step by the job's timer", "How long is a part of a step by the job's timers?")
+def timer_ms(profile: Profile, name: str) -> Measurement:
+    """Mean of a timer over the usual steps, of its slowest rank where several are shown."""
+    rows = _of_timer(profile, name)
+    return of_lines(job_log(profile), float(rows["max_ms"].mean()), rows, "lines of the timer")
+
+
 @metric("%", "share of the printed steps in the job's timer {name}", "How much of the printed steps does a timer take?")
 def printed_timer_pct(profile: Profile, name: str) -> Measurement:
     """Mean of a timer over all printed steps that have it, of the mean of these steps, where no series is known."""
