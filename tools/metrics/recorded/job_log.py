@@ -325,7 +325,9 @@ def nccl_path_bandwidth(profile: Profile) -> Measurement:
     log = job_log(profile)
     if not log.nccl.path_bandwidths:
         raise UsageError("NCCL's output does not state the bandwidth of paths")
-    rows = pd.DataFrame([{"gb_per_s": float(each.value), "line": each.line} for each in log.nccl.path_bandwidths])
+    rows = pd.DataFrame(
+        [{"gb_per_s": float(each.value), "line": each.line, "file": each.file} for each in log.nccl.path_bandwidths]
+    )
     return of_lines(log, float(rows["gb_per_s"].min()), rows, "topologies")
 
 

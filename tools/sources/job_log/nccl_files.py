@@ -21,6 +21,7 @@ def joined_nccl(files: Sequence[NcclFacts]) -> NcclFacts:
         gpu_direct_on=_once(each.gpu_direct_on for each in files),
         fallbacks=_once(each.fallbacks for each in files),
         unread_topology=_once(each.unread_topology for each in files),
+        path_bandwidths=_once(each.path_bandwidths for each in files),
         hosts=tuple(dict.fromkeys(host for each in files for host in each.hosts)),
         lines=sum(each.lines for each in files),
         communicators=tuple(map(_joined, _by_key(each.communicators for each in files))),

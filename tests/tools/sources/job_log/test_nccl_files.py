@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.metrics.registry import measure
@@ -65,12 +66,38 @@ def test_a_copy_of_a_file_adds_no_connection(comm_id: str) -> None:
     assert joined.transports == {"NET/IB": 8}
 
 
+OTHERS = (
+    "NCCL version 2.27.7+cuda13.0",
+    "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+    "NCCL_ALGO set by environment to Tree",
+    "GPU Direct RDMA Disabled for HCA 0 'mlx5_0'",
+    "GPU Direct RDMA Enabled for HCA 1 'mlx5_1'",
+    "=== System : maxBw 24.0 totalBw 240.0 ===",
+    "Using network IB",
+    "Could not open XML topology file /etc/nope.xml : No such file or directory",
+)
+
+
+def test_every_fact_of_a_file_is_one_of_the_job() -> None:
+    lines = [f"node0:100:200 [0] NCCL INFO {each}" for each in OTHERS]
+    lines += [*of_rank(2, "NET/Socket/0"), "node0:100:200 [0] NCCL WARN Call to bind failed"]
+    lines += ["node9:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P/IPC"]  # of no communicator that is named
+    read = facts(lines)
+    joined = joined_nccl([read])
+    for each in fields(NcclFacts):
+        own = getattr(joined, each.name)
+        assert own, each.name
+        if each.name not in ("communicators", "unjoined"):  # these no longer hold the ends that are open
+            assert own == getattr(read, each.name), each.name
+
+
 def test_the_fewest_channels_of_all_files_are_those_of_the_communicator() -> None:
     files = [facts(of_rank(rank, "NET/IB/0", channels=2 - rank), rank) for rank in range(2)]
     (joined,) = joined_nccl(files).communicators
     assert (joined.channels, joined.channels_line, joined.channels_file) == (1, 4, 1)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), min_size=1, max_size=40))
 def test_files_of_processes_give_the_connections_of_one_file(ends: list[tuple[int, int, bool]]) -> None:
     """Whichever end of 3 connections each of 4 processes prints."""
