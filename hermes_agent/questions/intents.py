@@ -38,6 +38,7 @@ from hermes_agent.questions.answers import (
 )
 from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
+from hermes_agent.questions.answers.sampled_figures import sampled_figure
 from hermes_agent.questions.answers.timed_communication import ASKED, timed_communication
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.fallback import by_diagnosis, of_parts, with_diagnosis
@@ -176,7 +177,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     is none. ``spoken`` is a question in another language word by word.
     """
     question = at_ends(discussion, question)
-    if recorded := of_nccl(discussion, question) or recorded_figure(discussion, question):
+    recorded = of_nccl(discussion, question) or recorded_figure(discussion, question)
+    if recorded := recorded or sampled_figure(discussion, question):
         return RECORDED, recorded
     name, text = _answered(discussion, question, spoken)
     if question.page:

@@ -16,6 +16,10 @@ POWER = "timestamp, power.draw [W]\n" + "".join(
     f"2025/04/24 15:58:{second:02}.000, {watts} W\n" for second, watts in ((10, 20.0), (20, 120.0), (30, 40.0))
 )
 
+ONCE_READ = (
+    "NIC statistics:\n     rx_packets: 2000\n     rx_errors: 5\n     rx_dropped: 10\n     rx_missed_errors: 145\n"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "question", "said"),
@@ -33,6 +37,14 @@ POWER = "timestamp, power.draw [W]\n" + "".join(
         (POWER, "what power does it draw?", "Device 0, power: 60 W"),
         (rows(GOOD, HOT), "is the power limit set?", "What to record: `nvidia-smi"),
         (outputs.RDMA, "is the network losing packets?", "The network may have a part in it"),
+        (outputs.VMSTAT, "how busy is the CPU?", "By the samples, on average: 65.0 %"),
+        (outputs.VMSTAT, "is the machine swapping?", "Swapped in and out by the samples: 0.002 MiB/s"),
+        (outputs.IOSTAT, "is the disk busy?", "Disk `nvme0n1` has requests for 99.5 %"),
+        (ONCE_READ, "are there errors on the interface?", "In all, errors of a network interface: 5 events"),
+        (ONCE_READ, "does the network drop packets?", "In all, packets that an interface dropped: 155 events"),
+        (ONCE_READ, "does the network drop packets?", "they count since the machine was started"),
+        (outputs.RDMA, "are there RDMA errors?", "Between the readings, RDMA packets out of sequence: 110 events"),
+        (rows(GOOD, HOT), "is a GPU too hot?", "The highest temperature of the 2 devices in the samples is"),
         (rows(GOOD, GOOD), "is a GPU throttling?", "Not assessable from these sources: a slow device."),
     ],
 )

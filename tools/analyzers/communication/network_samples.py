@@ -23,6 +23,7 @@ NOTED = {
     "pause_frames_sent": "This machine asked the other side to pause: {0}, it receives faster than it can store.",
     "interface_dropped": "Interfaces dropped packets: {0}.",
     "interface_errors": "Interfaces report errors: {0}, which points to a cable or an adapter.",
+    "rdma_completion_errors": "RDMA requests completed with an error: {0}, as at the end of a connection as well.",
     "rdma_congestion_notices": "Switches mark congestion: {0}.",
     "link_downed": "Links went down: {0}.",
     "link_symbol_errors": "Links report symbol errors: {0}, which points to a cable.",
@@ -70,7 +71,7 @@ def _again(profile: Profile) -> Fact | None:
     return next((fact for fact in facts if fact is not None), None)
 
 
-MOST_RATES = 2
+MOST_RATES, SHOWN_TOTALS = 2, 3
 
 
 def _rates(profile: Profile, risen: list[str]) -> list[Sentence]:
@@ -101,11 +102,12 @@ def _retransmission(profile: Profile, risen: Fact, notes: list[Sentence]) -> Fin
 
 
 def _totals(profile: Profile, view: CounterView, counted: list[str]) -> list[Sentence]:
-    """What was counted since the start, where that is anything."""
-    facts = (measured(profile, "counted_total", counter=counter) for counter in counted)
-    known = zip(counted, facts, strict=True)
-    text = "{} since the counters started: {{0}}."
-    return [say(text.format(_named(name)), fact) for name, fact in known if fact is not None and fact.value > 0.0][:3]
+    """What was counted since the start, where that is anything; else that nothing was."""
+    facts = {counter: measured(profile, "counted_total", counter=counter) for counter in counted}
+    known = {counter: fact for counter, fact in facts.items() if fact is not None}
+    risen = {counter: fact for counter, fact in known.items() if fact.value > 0.0}
+    shown = list((risen or known).items())[:SHOWN_TOTALS]
+    return [say(f"{_named(counter)} since the counters started: {{0}}.", fact) for counter, fact in shown]
 
 
 def _named(counter: str) -> str:

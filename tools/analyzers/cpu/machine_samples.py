@@ -140,11 +140,20 @@ def _others(profile: Profile) -> list[Sentence]:
 
 def _figures(profile: Profile) -> list[Sentence]:
     """Processor time in use, and that lost to disks and other virtual machines."""
-    busy, iowait, steal = (_level(profile, f"cpu_{each}_pct") for each in ("busy", "iowait", "steal"))
-    if busy is None or iowait is None or steal is None:
+    known = {
+        words: fact for name, words in OF_PROCESSORS.items() if (fact := _level(profile, f"cpu_{name}_pct")) is not None
+    }
+    if not known:
         return []
-    text = "Of the processor time {0} is in use, {1} is idle while a disk works, {2} goes to other virtual machines."
-    return [say(text, busy, iowait, steal)]
+    listed = ", ".join(words.format(f"{{{at}}}") for at, words in enumerate(known))
+    return [say(f"Of the processor time {listed}.", *known.values())]
+
+
+OF_PROCESSORS = {
+    "busy": "{} is in use",
+    "iowait": "{} is idle while a disk works",
+    "steal": "{} goes to other virtual machines",
+}
 
 
 @check(

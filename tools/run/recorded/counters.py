@@ -120,6 +120,7 @@ COUNTERS: Mapping[str, Counter] = {
     "pause_frames_received": Counter("frames", "pause frames received", "total"),
     "pause_frames_sent": Counter("frames", "pause frames sent", "total"),
     "rdma_retransmissions": Counter("packets", "RDMA transfers that had to be repeated", "total"),
+    "rdma_completion_errors": Counter("errors", "RDMA requests that completed with an error", "total"),
     "rdma_timeouts": Counter("time-outs", "RDMA acknowledgements that timed out", "total"),
     "rdma_out_of_sequence": Counter("packets", "RDMA packets out of sequence", "total"),
     "rdma_congestion_notices": Counter("packets", "RDMA congestion notifications", "total"),

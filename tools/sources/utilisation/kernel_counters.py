@@ -29,11 +29,14 @@ ADAPTER = {
     **dict.fromkeys(("local_ack_timeout_err", "retry_exceeded_err", "roce_adp_retrans_to"), "rdma_timeouts"),
     **dict.fromkeys(("roce_adp_retrans", "rnr_nak_retry_err", "tx_retransmits", "retransmits"), "rdma_retransmissions"),
     **dict.fromkeys(("np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets"), "rdma_congestion_notices"),
+    "out_of_buffer": "interface_dropped",
+    **dict.fromkeys(("resp_cqe_error", "req_cqe_error"), "rdma_completion_errors"),  # those that were flushed included
     "symbol_error": "link_symbol_errors",
     "link_downed": "link_downed",
 }
 PAUSE = re.compile(r"(rx|tx)_(?:prio\d_|global_|)pause(?:_ctrl_phy|_phy)?\Z|(rx|tx)_(?:ppp|pfc)\w{0,20}\Z")
-DROPPED = re.compile(r"(?:rx|tx)_(?:discards|dropped|out_of_buffer|drops)(?:_phy)?\Z|rx_out_of_buffer\Z")
+# What an adapter has no buffer for is missed, and lost like what the kernel drops.
+DROPPED = re.compile(r"(?:rx|tx)_(?:discards|dropped|out_of_buffer|drops|missed_errors|fifo_errors)(?:_phy)?\Z")
 ERRORS = re.compile(r"(?:rx|tx)_(?:errors|crc_errors|symbol_err)(?:_phy)?\Z")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Literal
+
+import pandas as pd
 
 from tools.documents import parse_json
 from tools.errors import InputError
@@ -271,24 +273,49 @@ def _job(run: RunRecords, name: str) -> tuple[JobLog | None, list[str]]:
     return with_steps_of(output, history, steps=False), said
 
 
+LIKE_POINTS = 10.0  # by which the devices of ranks of one job differ at most, in their highest use and memory
+OF_OTHERS = (
+    "no process of the run was seen on device{} {}, used otherwise than its own: those of others, or idle; left out"
+)
+OF_RANKS = "device{} {}: used like those on which the run's process was seen: taken for its other ranks"
+
+
 def _counters(run: RunRecords, name: str) -> tuple[CounterRecords | None, list[str]]:
-    """The samples, without devices on which no process of the run was seen and that were idle throughout."""
+    """The samples, without devices on which no process of the run was seen, but for those that are used alike: of a job
+    of several ranks W&B sees only the processes that its own one started."""
     if not len(run.samples):
         return None, []
     run.samples.interval_s = _interval_s(run.ticks_s)
     records = counters_of(run.samples, name, WANDB_FORMAT)
     samples = records.samples
-    busy = samples[(samples["counter"] == "device_busy_pct").to_numpy(dtype=bool)].groupby("device")["value"].max()
-    unused = [
-        int(str(device))
-        for device, most in busy.items()
-        if run.own_devices and int(str(device)) not in run.own_devices and most < IDLE_PCT
-    ]
-    if not unused:
+    seen = {int(device) for device in samples["device"].unique() if device >= 0}
+    others = sorted(seen - run.own_devices) if run.own_devices & seen else []
+    if not others:
         return records, []
-    kept = samples[~samples["device"].isin(unused).to_numpy(dtype=bool)].reset_index(drop=True)
-    note = f"no process of the run was seen on devices {', '.join(map(str, unused))}, which were idle: left out"
-    return CounterRecords(kept, records.sources), [note]
+    ranks = _used_alike(samples, run.own_devices & seen, others)
+    foreign = [each for each in others if each not in ranks]
+    kept = samples[~samples["device"].isin(foreign).to_numpy(dtype=bool)].reset_index(drop=True)
+    notes = [
+        text.format("s" * (len(devices) > 1), ", ".join(map(str, devices)))
+        for text, devices in ((OF_OTHERS, foreign), (OF_RANKS, ranks))
+        if devices
+    ]
+    return CounterRecords(kept, records.sources), notes
+
+
+def _used_alike(samples: pd.DataFrame, own: set[int], others: Sequence[int]) -> list[int]:
+    """Those of the other devices that were in use, and as much as one of the run's own."""
+    used = samples[samples["counter"].isin(["device_busy_pct", "device_memory_used_pct"]).to_numpy(dtype=bool)]
+    most = used.groupby(["device", "counter"], observed=True)["value"].max().unstack()
+    if "device_busy_pct" not in most:
+        return []
+    found = []
+    for device in others:
+        apart = (most.reindex([*own]) - most.reindex([device]).iloc[0]).abs()
+        alike = ((apart <= LIKE_POINTS) | apart.isna()).all(axis=1) & apart["device_busy_pct"].notna()
+        if bool(alike.any()) and most["device_busy_pct"].get(device, 0.0) >= IDLE_PCT:
+            found.append(device)
+    return found
 
 
 def _interval_s(times_s: Iterable[float]) -> float | None:

@@ -108,8 +108,18 @@ def test_idle_devices_of_others_are_left_out(tmp_path: Path) -> None:
     run = run_of(tmp_path, wandb_file(rows))
     assert run.counters is not None
     assert sorted(run.counters.samples["device"].unique()) == [0, 2]
-    assert any("devices 1" in note for note in run.notes)
+    assert any("device 1" in note for note in run.notes)
+    assert any("device 2: used like" in note for note in run.notes)
     assert run.counters.sources[0].interval_s == 15.0
+
+
+def test_busy_devices_of_others_are_left_out_with_a_note(tmp_path: Path) -> None:
+    others = {"gpu.0.gpu": 92, "gpu.0.memoryAllocated": 80.0, "gpu.2.gpu": 45, "gpu.2.memoryAllocated": 60.0}
+    own = {"gpu.7.gpu": 41, "gpu.7.memoryAllocated": 15.0, "gpu.process.7.gpu": 41}
+    run = run_of(tmp_path, wandb_file([samples(START_S + 15 * at, {**others, **own}) for at in range(9)]))
+    assert run.counters is not None
+    assert run.counters.samples["device"].unique().tolist() == [7]
+    assert any("no process of the run was seen on devices 0, 2" in note for note in run.notes)
 
 
 def test_samples_of_one_moment_in_two_records_are_one_reading(tmp_path: Path) -> None:
