@@ -5,13 +5,18 @@ from __future__ import annotations
 from tools.analyzers.support.answers import confidence, found, say, symptom
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
-from tools.metrics.recorded.memory_snapshots import peak_frames, snapshot_of
+from tools.metrics.recorded.memory_snapshots import UNKNOWN, peak_frames, snapshot_of
 from tools.metrics.registry import measure
 from tools.run.program_frames import short_frame
+from tools.run.recorded.memory_snapshots import NO_PYTHON
 from tools.views.profile import Profile
 
 CHURN_CAP, FRAGMENTED_CAP = 0.75, 0.45
 SHOWN, SHOWN_SNAPSHOTS = 3, 4
+NAMELESS = {
+    NO_PYTHON: "of which the stack holds no Python frame, as in a backward pass",
+    UNKNOWN: "without a recorded stack",
+}
 NO_COST = "a snapshot does not show how long the calls take"
 
 
@@ -44,12 +49,18 @@ def _sizes(profile: Profile, number: int) -> list[Sentence]:
     calls = [measure(profile, "segment_calls", call=each, snapshot=number) for each in ("reserve", "return")]
     text = "Live allocations peak at {0}, reserved memory at {1}; {2} to cudaMalloc and {3} to cudaFree are recorded."
     said = [say(text, peak, reserved, *calls)]
+    emptied = measure(profile, "segment_calls", call="return_by_program", snapshot=number)
+    if emptied.value:
+        said.append(say("Of those to cudaFree {0} are of `torch.cuda.empty_cache()` in the program.", emptied))
     if unused is not None:
         said.append(say("At the end {0} of the reserved memory is free within segments that are in use.", unused))
     names = [str(name) for name in peak_frames(profile, number)["name"].iloc[:SHOWN]]
     facts = [measure(profile, "peak_frame_bytes", name=name, snapshot=number) for name in names]
     if facts:
-        listed = ", ".join(f"{{{at}}} in {{n{at}}}" for at in range(len(facts)))
+        listed = ", ".join(
+            f"{{{at}}} {NAMELESS[name]}" if name in NAMELESS else f"{{{at}}} in {{n{at}}}"
+            for at, name in enumerate(names)
+        )
         said.append(say(f"At the peak: {listed}.", *facts, names=tuple(map(short_frame, names))))
     return said
 
@@ -63,7 +74,7 @@ def _churn(profile: Profile, number: int) -> Finding | None:
     least = profile.thresholds["reserved_again_calls"]
     if again.value < least and not failed.value:
         return None
-    text = "The allocator returns memory to the device and reserves it again: {0} to cudaMalloc after a cudaFree."
+    text = "The allocator returns memory to the device and reserves it again: {0} to cudaMalloc right after a cudaFree."
     claim = say(text, again) if again.value >= least else say("{0} to the allocator ran out of memory.", failed)
     sure = confidence(
         (max(again.value, least), least),

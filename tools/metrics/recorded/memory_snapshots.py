@@ -18,7 +18,7 @@ ALLOCATED, FREED = "alloc", "free_completed"
 RESERVED, RETURNED = ("segment_alloc", "segment_map"), ("segment_free", "segment_unmap")
 UNKNOWN = "no recorded stack"
 FIGURES = ("allocated", "reserved", "peak_allocated", "peak_reserved", "unused_in_segments")
-CALLS = ("reserve", "return", "reserve_again", "out_of_memory")
+CALLS = ("reserve", "return", "return_by_program", "reserve_again", "out_of_memory")
 
 
 def snapshot_of(profile: Profile, snapshot: int) -> MemorySnapshot:
@@ -90,14 +90,20 @@ def fragmented_pct(profile: Profile, snapshot: int = 0) -> Measurement:
 
 @metric("calls", "{call} calls in snapshot {snapshot}", "Does the allocator return memory and reserve it again?")
 def segment_calls(profile: Profile, call: str, snapshot: int = 0) -> Measurement:
-    """Segments reserved (cudaMalloc) or returned (cudaFree) while events were recorded; reserved again: after one was
-    returned; allocations that ran out of memory."""
+    """Segments reserved (cudaMalloc) or returned (cudaFree) while events were recorded, and those returned because the
+    program emptied the cache; reserved again: right after others were returned that the program did not ask for, as
+    the allocator does where memory is short; allocations that ran out of memory."""
     choice("call", call, CALLS)
     own = snapshot_of(profile, snapshot)
     action = own.events["action"]
-    chosen = action.isin({"reserve": RESERVED, "return": RETURNED, "out_of_memory": ("oom",)}.get(call, RESERVED))
+    reserved, returned = action.isin(RESERVED), action.isin(RETURNED)
+    by_program = returned & (own.events["emptied"] > 0)
+    chosen = {"return": returned, "return_by_program": by_program, "out_of_memory": action == "oom"}.get(call, reserved)
     if call == "reserve_again":
-        chosen &= action.isin(RETURNED).cumsum() > 0
+        calls = np.flatnonzero((reserved | returned).to_numpy())
+        behind = (returned & ~by_program).to_numpy()[calls[:-1]] & reserved.to_numpy()[calls[1:]]
+        chosen = pd.Series(False, own.events.index)
+        chosen.iloc[calls[1:][behind]] = True
     rows = own.events[chosen]
     return _measured(float(len(rows)), rows, own)
 

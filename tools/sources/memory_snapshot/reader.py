@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import msgspec
 import pandas as pd
 
 from tools.errors import InputError
-from tools.run.program_frames import program_frame
-from tools.run.recorded.memory_snapshots import BLOCK_COLUMNS, EVENT_COLUMNS, MemorySnapshot
+from tools.run.program_frames import PYTHON_FILE, program_frame
+from tools.run.recorded.memory_snapshots import BLOCK_COLUMNS, EVENT_COLUMNS, NO_PYTHON, MemorySnapshot
 from tools.sources.decompress import beginning
 from tools.sources.flight_recorder.plain_pickle import PickleError, loads
 from tools.sources.ranks import named_ranks
@@ -25,6 +26,8 @@ ACTIONS = (
     *("alloc", "free_requested", "free_completed", "oom"),
     *("segment_alloc", "segment_free", "segment_map", "segment_unmap"),
 )
+FREES = ("segment_free", "segment_unmap")
+EMPTIES = re.compile(r"\Aempty_cache\Z|emptyCache(?!Impl)|\Aset_per_process_memory_fraction\Z")
 FEWER = "record with fewer entries (`torch.cuda.memory._record_memory_history(max_entries=100000, stacks='python')`)"
 
 
@@ -62,6 +65,7 @@ class _Frames:
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
         self._known: dict[int, int] = {}  # by the identity of the list, which the snapshot keeps alive
+        self._emptied: dict[int, int] = {}
 
     def row(self, frames: object) -> int:
         """The row of the frame; -1 where no stack was recorded."""
@@ -69,14 +73,32 @@ class _Frames:
             return -1
         known = self._known.get(id(frames))
         if known is None:
-            name = program_frame([_frame(each) for each in frames[:DEEPEST]][::-1])
-            known = self._known[id(frames)] = self._rows.setdefault(name, len(self._rows))
+            stack = [_frame(each) for each in frames[:DEEPEST]][::-1]
+            python = [each for each in stack if PYTHON_FILE.search(each)]
+            name = program_frame(python) if python or not _of_c(stack) else NO_PYTHON
+            known = self._known[id(frames)] = self._rows.setdefault(name or stack[-1], len(self._rows))
+        return known
+
+    def emptied(self, frames: object) -> int:
+        """1 where the program itself has emptied the cache."""
+        if not isinstance(frames, list) or not frames:
+            return 0
+        known = self._emptied.get(id(frames))
+        if known is None:
+            names = (each.get("name") for each in frames[:DEEPEST] if isinstance(each, dict))
+            found = any(isinstance(name, str) and EMPTIES.search(name) for name in names)
+            known = self._emptied[id(frames)] = int(found)
         return known
 
     @property
     def names(self) -> tuple[str, ...]:
         """The frames by row."""
         return tuple(self._rows)
+
+
+def _of_c(stack: Sequence[str]) -> bool:
+    """Whether frames of C++ are named, as ``stacks='all'`` records them."""
+    return any("::" in each or each.endswith("(??)") for each in stack)
 
 
 def _frame(frame: object) -> str:
@@ -129,7 +151,14 @@ def _of_device(path: Path, rank: int, device: int, said: _Snapshot, settings: di
     frames = _Frames()
     traced: Sequence[_Event] = said.device_traces[device] if 0 <= device < len(said.device_traces) else ()
     events = [
-        (each.action, _size(path, each.size), _address(each.addr), frames.row(each.frames), _address(each.time_us))
+        (
+            each.action,
+            _size(path, each.size),
+            _address(each.addr),
+            frames.row(each.frames),
+            _address(each.time_us),
+            frames.emptied(each.frames) if each.action in FREES else 0,
+        )
         for each in traced
         if each.action in ACTIONS
     ]

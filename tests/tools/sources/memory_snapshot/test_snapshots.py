@@ -104,6 +104,41 @@ def test_memory_that_is_returned_and_reserved_again_is_found(tmp_path: Path) -> 
     assert answer(profile_of(written(tmp_path / "b.pickle", growing))).findings == ()
 
 
+EMPTY_CACHE = [
+    {"name": "THCPModule_emptyCache(_object*, _object*)", "filename": "??", "line": 0},
+    {"name": "empty_cache", "filename": "/opt/venv/lib/python3.11/site-packages/torch/cuda/memory.py", "line": 9},
+    {"name": "main", "filename": "/home/u/train.py", "line": 5},
+]
+
+
+@pytest.mark.parametrize("stack", [EMPTY_CACHE, None])
+def test_memory_that_is_returned_once_and_grows_again_is_no_retry(tmp_path: Path, stack: object) -> None:
+    freed = [event("segment_free", MIB, at, stack) for at in range(40)]
+    grown = [event("segment_alloc", MIB, at) for at in range(80)]
+    profile = profile_of(written(tmp_path / "a.pickle", snapshot([[block(1, MIB)]], *freed, *grown)))
+    assert answer(profile).findings == ()
+    said = [each.template for each in answer(profile).support]
+    assert any("are of `torch.cuda.empty_cache()` in the program" in each for each in said) == (stack is not None)
+
+
+def test_memory_that_the_program_returns_in_every_step_is_no_retry_of_the_allocator(tmp_path: Path) -> None:
+    events = [event("segment_alloc", MIB, 1)]
+    for _ in range(30):
+        events += [event("segment_free", MIB, 1, EMPTY_CACHE), event("segment_alloc", MIB, 1)]
+    profile = profile_of(written(tmp_path / "a.pickle", snapshot([[block(1, MIB)]], *events)))
+    assert measure(profile, "segment_calls", call="return_by_program").value == 30.0
+    assert answer(profile).findings == ()
+
+
+def test_memory_at_the_peak_is_named_by_a_frame_of_python_or_by_none(tmp_path: Path) -> None:
+    native = [{"name": "torch::unwind::unwind()", "filename": "??", "line": 0}]
+    blocks = [block(1, 3 * MIB, frames=native), block(2, 2 * MIB, frames=[*native, *STACK[2:]])]
+    profile = profile_of(written(tmp_path / "a.pickle", snapshot([blocks])))
+    assert peak_frames(profile)["name"].tolist() == ["no Python frame", "forward (/home/u/model.py:22)"]
+    (said,) = [each.template for each in answer(profile).support if "At the peak" in each.template]
+    assert said.startswith("At the peak: {0} of which the stack holds no Python frame, as in a backward pass, {1} in")
+
+
 def test_free_parts_of_used_segments_are_a_hypothesis_only(tmp_path: Path) -> None:
     held = [[block(1, MIB), block(2, MIB, "inactive")], [block(3, 2 * MIB, "inactive")]]
     profile = profile_of(written(tmp_path / "a.pickle", snapshot(held)))
