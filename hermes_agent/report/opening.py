@@ -36,6 +36,7 @@ STATED_WITHOUT_STEPS = (
     "communication.hccl_errors",
     "computation.device_errors",
     "memory.output_flushes",
+    "cpu.logged_recompilations",
     "io.output_table",
 )
 OF_COLLECTIVES = ("flight_recorder", "ras", "inspector_arrival", "inspector_bandwidth")

@@ -97,6 +97,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
         return timed
+    if subject.causes == ("operator_compilation",) and (compiled := _stated_compilations(discussion, found, words)):
+        return compiled
     if not any(each.listed for each in found) and (tabled := _by_profiler(discussion, subject)):
         return tabled
     if not any(each.listed for each in found) and (reported := _reported_ranks(discussion, subject)):
@@ -122,6 +124,24 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             _workers(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
+
+
+HOW_LONG = re.compile(r"\bhow (long|much)\b|\btakes?\b")
+
+
+def _stated_compilations(discussion: Discussion, found: Sequence[CauseStatus], words: str) -> str:
+    """How long compilations take by the lines or the metrics report of the output that state it; else empty."""
+    profile = discussion.profile()
+    if profile.traced or not HOW_LONG.search(words) or any(each.listed for each in found):
+        return ""
+    warned = discussion.measured("warned_s", kind="slow_compile")
+    if warned is not None:
+        return discussion.say("The compilations that XLA states a time of take {0} in all.", warned)
+    given = {"table": "torch_xla", "name": "CompileTime"}
+    total, calls = (discussion.measured(f"table_row_{each}", **given) for each in ("ms", "calls"))
+    if total is None or calls is None:
+        return ""
+    return discussion.say("By torch_xla's metrics report compilations take {0} in all, in {1}.", total, calls)
 
 
 def _by_profiler(discussion: Discussion, subject: Subject) -> str:

@@ -447,3 +447,45 @@ def test_lines_of_which_each_is_shorter_or_longer_than_the_one_before_say_which_
     bar = "Epoch {0} | Batch 468/469 | Loss 3.{0}: 100%|####| 469/469 [{1:02}:{2:02}<00:00,  1.65s/it]"
     lines = [bar.format(at, each // 60, each % 60) for at, each in enumerate(seconds)]
     assert f"steps get {way} from each to the next" in ask(lines, "does it get faster?")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            ["E external/xla/xla/service/slow_operation_alarm.cc:140] The operation took 2m12.8s", "",
+             "[Compiling module jit_step] Very slow compile? If you want to file a bug, run with"],
+            "compilations that XLA states a time of take 133 s",
+        ),
+        (
+            ["Metric: CompileTime", "  TotalSamples: 2", "  Accumulator: 01m58s793ms768.238us"],
+            "compilations take 119 s [E1] in all, in 2 calls",
+        ),
+    ],
+)  # fmt: skip
+def test_how_long_compilation_takes_is_answered_where_the_output_states_it(
+    ask: Ask, lines: list[str], said: str
+) -> None:
+    assert said in ask(lines, "how long does compilation take?")
+
+
+def test_whether_memory_is_fragmented_is_answered_by_what_joined_pieces_would_hold(ask: Ask) -> None:
+    report = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {} GiB. GPU 0 has a total capacity of 30.00"
+    report += " GiB of which 5.00 GiB is free. Including non-PyTorch memory, this process has 25.00 GiB memory in use. "
+    report += "Of the allocated memory 15.00 GiB is allocated by PyTorch, and 9.00 GiB is reserved by PyTorch but "
+    report += "unallocated."
+    assert "joining pieces cannot suffice" in ask([report.format("20.00")], "is it memory fragmentation?")
+    assert "joining pieces cannot suffice" not in ask([report.format("12.00")], "is it memory fragmentation?")
+
+
+def test_an_output_that_ends_before_nccl_names_its_network_says_that_no_adapter_was_found(ask: Ask) -> None:
+    said = ask(["node1:10:20 [0] NCCL INFO NET/IB : No device found."], "is InfiniBand used?")
+    assert said.startswith("No, by the lines there are: NCCL reports")
+
+
+def test_the_wait_for_data_of_few_lines_is_stated(ask: Ask) -> None:
+    line = (
+        "root INFO: epoch: [1/500], iter: {}, lr: 0.001, loss: 3.8, reader_cost: {} s, batch_cost: {} s, samples: 512"
+    )
+    said = ask([line.format(1, 83.8, 89.2), line.format(2, 0.0015, 2.28)], "is it waiting for data?")
+    assert "83.8 s [E3] for step 1 and 1.50 ms [E4] for step 2" in said

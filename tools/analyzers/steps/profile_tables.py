@@ -29,6 +29,7 @@ TITLES = {
     "cProfile": "cProfile, own time of functions",
     "line_profiler": "line_profiler",
     "DeepSpeed flops profiler": "DeepSpeed's flops profiler, of one step",
+    "torch_xla": "torch_xla's metrics report",
     "nsys, kernels": "nsys stats, kernels on the device",
     "nsys, copies on the device": "nsys stats, copies and fills on the device",
     "nsys, CUDA API": "nsys stats, CUDA calls on the host",

@@ -338,6 +338,21 @@ class LogWarning:
 
 
 @dataclass(frozen=True)
+class Recompilation:
+    """A function that torch.compile compiled again ``count`` times by its log, or whose limit of that ``limits`` lines
+    state; the ``reason`` is the first that is given, "" where none is."""
+
+    function: str
+    place: str
+    count: int
+    limits: int
+    first_line: int
+    last_line: int
+    file: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class ReportedError:
     """An error that a driver reported, and how often: ``code`` as "Xid 79" or "EI0002"."""
 
@@ -481,6 +496,7 @@ class JobLog:
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
     throughput: Throughput | None = None  # where the lines state it and no time
+    recompilations: tuple[Recompilation, ...] = ()  # by torch.compile's log
     test_starts: tuple[
         Cited, ...
     ] = ()  # hosts of which each runs a test of its own at the same time, by nccl-tests' lists of ranks

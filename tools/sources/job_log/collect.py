@@ -185,7 +185,8 @@ class Collector:
         return False
 
     def _read(self, line: Line, text: str) -> None:
-        if self._opens_table(line, text) or self._costs(line, text):
+        kept = self.messages.recompiled.take(line.number, text)
+        if kept or self._opens_table(line, text) or self._costs(line, text):
             return
         if "comm op: " in text:
             self.operations.take(line.number, text)

@@ -146,7 +146,17 @@ WORDS = (
     *(b"0.000us", b"aten::", b"activities:", b"API calls:", b"Profiling result", b"[CUDA mem", b"(%)", b"Statistics"),
     *(b"Summary", b"ncalls", b"function calls", b"Timer unit", b"Line #", b" latency: "),
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
-    *(b"redop", b"%|", b"RankID:", b" Pid ", b"NCCL_", b" at entry "),
+    *(
+        b"redop",
+        b"Metric: ",
+        b"__recompiles",
+        b"_dynamo/convert_frame",
+        b"%|",
+        b"RankID:",
+        b" Pid ",
+        b"NCCL_",
+        b" at entry ",
+    ),
     *(b"registering GPU", b"WON'T CONVERT", b"got stuck", b"slow compared to"),
     *(b"cudaMalloc retries", b"llocated memory", b"reserved memory", b"Non-releasable memory"),
     *(b"eak mem", b"eak_mem", b"eak Mem", b"eak GPU", b"eak_gpu", b"eak CUDA", b"eak VRAM", b"eak_vram"),

@@ -23,6 +23,7 @@ from tools.sources.job_log.numbers import in_ms, number
 from tools.sources.job_log.overflows import Overflows
 from tools.sources.job_log.peak_memory import COMMENTS, PeakMemories
 from tools.sources.job_log.printed_config import PrintedConfig
+from tools.sources.job_log.recompilations import Recompilations
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
 from tools.sources.job_log.world_size import WorldSize
@@ -258,12 +259,14 @@ class Messages:
     reports: CollectiveReports = field(init=False)
     summary: MemorySummary = field(init=False)
     peaks: PeakMemories = field(init=False)
+    recompiled: Recompilations = field(init=False)
 
     def __post_init__(self) -> None:
         self.errors = ReportedErrors(self.file)
         self.reports = CollectiveReports(self.file)
         self.summary = MemorySummary(self.file)
         self.peaks = PeakMemories(self.file)
+        self.recompiled = Recompilations(self.file)
 
     def take(self, line: int, text: str, at_s: float | None = None, rank: int | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""

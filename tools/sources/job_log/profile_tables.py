@@ -237,6 +237,40 @@ class LinesTable:
         return len(self.rows) < MOST_ROWS
 
 
+XLA = "torch_xla"
+XLA_METRIC = re.compile(r"\s*Metric: (\w{1,80})\s*\Z")
+XLA_TIMED = re.compile(r"\s*Metric: (?:Compile|Execute|TransferTo\w+|TransferFrom\w+)Time\s*\Z")
+XLA_COUNT = re.compile(r"\s*TotalSamples: (\d{1,12})\s*\Z")
+XLA_TOTAL = re.compile(
+    r"\s*Accumulator: (?=\d)(?:(\d{1,4})d)?(?:(\d{1,3})h)?(?:(\d{1,3})m(?!s))?(?:(\d{1,3})s)?(?:(\d{1,4})ms)?"
+    r"(?:(\d{1,4}(?:\.\d{1,6})?)us)?\s*\Z"
+)
+XLA_OTHER = re.compile(r"\s*(?:Accumulator|ValueRate|Rate|Percentiles|Counter|Value): ")
+XLA_PARTS_MS = (86_400e3, 3600e3, 60e3, 1e3, 1.0, 1e-3)
+
+
+@dataclass
+class XlaMetrics:
+    """``torch_xla.debug.metrics.metrics_report()``: times of a metric over all of its samples."""
+
+    rows: list[Action] = field(default_factory=list)
+    _name: str = ""
+    _count: float = 0.0
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a line; False where the report has ended."""
+        if name := XLA_METRIC.match(text):
+            self._name, self._count = name[1], 0.0
+        elif count := XLA_COUNT.match(text):
+            self._count = float(count[1])
+        elif (total := XLA_TOTAL.match(text)) and self._count:
+            total_ms = sum(float(part or 0) * unit for part, unit in zip(total.groups(), XLA_PARTS_MS, strict=True))
+            self.rows.append(Action(XLA, self._name, self._count, total_ms, total_ms / self._count, number_of_line))
+        elif not XLA_OTHER.match(text):
+            return False
+        return len(self.rows) < MOST_ROWS
+
+
 FLOPS_ROW = re.compile(r"(fwd|bwd|step|iter) latency: +(\d{1,9}(?:\.\d{1,6})?) (s|ms|us)\s*\Z")
 
 
@@ -263,6 +297,8 @@ class ProfileTables:
         return self._without_shares(text)
 
     def _without_shares(self, text: str) -> Table | None:
+        if "Metric: " in text and XLA_METRIC.match(text):
+            return XlaMetrics()
         if NVPROF_PART.match(text.strip()):
             return NvprofTable(_table=API_CALLS if "API" in text else GPU_WORK)
         if "ncalls" in text and PSTATS_HEAD.match(text):
@@ -290,6 +326,8 @@ def holds_row(text: str) -> bool:
     if "%" in text and (KEY_ROW.match(text) or NVPROF_ROW.match(text)):
         return True
     if key_averages(text) is not None or flops_row(0, text) is not None:
+        return True
+    if XLA_TIMED.match(text):
         return True
     heads = PSTATS_HEAD.match(text) or LINES_HEAD.match(text.strip())
     return bool(heads) or nsys_table(text, "") is not None

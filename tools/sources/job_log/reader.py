@@ -148,6 +148,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         reports=tuple(collector.messages.reports.found),
         errors=collector.messages.errors.reported(),
         epoch_times=tuple(collector.epoch_times),
+        recompilations=tuple(collector.messages.recompiled.found.values()),
         test_starts=collector.separate_tests(),
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
@@ -221,6 +222,7 @@ def _holds(log: JobLog) -> bool:
         or log.reports
         or log.errors
         or log.epoch_times
+        or log.recompilations
         or log.saves
         or log.evaluations
         or log.throughput
@@ -401,6 +403,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         restarts=max((log.restarts for log in used), key=len),
         epochs=next((log.epochs for log in used), None),
         bar_total=next((log.bar_total for log in used), 0),
+        recompilations=tuple(each for log in logs for each in log.recompilations),
         test_starts=tuple(each for log in logs for each in log.test_starts),
         single_rates=next((log.single_rates for log in used if log.single_rates), None),
         throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
