@@ -87,10 +87,10 @@ def host_pauses(profile: Profile) -> Check | Finding:
     found = covering(profile, worst)
     if not found.framed:
         stacks = any((view.kind == EventKind.PYTHON).any() for view in profile.ranks)
-        unknown = (
+        unnamed = (
             "no Python function fills most of these pauses" if stacks else "no Python frames show what it does then"
         )
-        reason = f"the host pauses between operators, and {unknown}"
+        reason = f"the host pauses between operators, and {unnamed}"
         needs = "a `py-spy dump` of the process while it pauses" if stacks else "the same steps with with_stack=True"
         return cannot_answer(reason, needs, say("Such pauses take {0} of the step.", share), *_off_cpu(profile, worst))
     noted = affected(shares, profile.thresholds["noted_pct"])

@@ -337,8 +337,8 @@ def _weights(view: CounterView, own: pd.DataFrame, counter: str) -> NDArray[np.f
         rates = requests.drop_duplicates(keys).set_index(keys)["value"]
         found = rates.reindex(pd.MultiIndex.from_frame(own[keys])).to_numpy(dtype=np.float64)
         weights = weights * np.where(np.isfinite(found), found, 0.0)
-    total = weights.to_numpy(dtype=np.float64)
-    return total if total.sum() > 0 else np.ones(len(own))
+    total = np.asarray(weights, dtype=np.float64)
+    return total if total.sum() > 0 else np.ones(len(own), dtype=np.float64)
 
 
 @metric("events", "{counter} between the first and the last reading", "Does a counter rise while the training runs?")

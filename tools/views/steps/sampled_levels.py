@@ -46,11 +46,13 @@ class TimedRows:
         inside = (times_ns >= self.begin_ns[0]) & (times_ns <= self.end_ns[-1])
         if during in ("longer", "shorter"):
             at = np.clip(np.searchsorted(self.end_ns, times_ns), 0, len(self.end_ns) - 1)
-            return inside & (self.longer[at] == (during == "longer"))
+            chosen: Mask = inside & (self.longer[at] == (during == "longer"))
+            return chosen
         held = np.searchsorted(self.begin_ns[self.long], times_ns) - np.searchsorted(
             self.end_ns[self.long], times_ns - interval_ns
         )
-        return inside & ((held > 0) == (during == "long_steps"))
+        within: Mask = inside & ((held > 0) == (during == "long_steps"))
+        return within
 
 
 def changes_level(profile: Profile) -> bool:
