@@ -157,7 +157,7 @@ def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     """The time of an evaluation, as lines state it."""
     count, first = len(log.evaluation_times), next(iter(log.evaluation_times), None)
     if first is None:
-        return []
+        return _inferences(profile, log)
     if count == 1 and first.begin_line:
         lines = f"{first.begin_line} and {first.line}"
         return [say(f"An evaluation took {{0}} by the time stamps of lines {lines}.", measure(profile, "evaluation_s"))]
@@ -168,6 +168,22 @@ def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     lead = f"{count:,} lines state the time of an evaluation"
     lead = f"By the time stamps of the lines that begin and end them, {count:,} evaluations took" if by_stamps else lead
     return [say(f"{lead}{'' if by_stamps else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
+
+
+def _inferences(profile: Profile, log: JobLog) -> list[Sentence]:
+    """The time of the inference of an evaluation, as lines state it, and of the whole by the times of its lines."""
+    count = len(log.inference_times)
+    if not count:
+        return []
+    inference = measure(profile, "evaluation_inference_s")
+    text = f"{count:,} lines state the time of the inference of an evaluation: {{0}} in the median"
+    if count == 1:
+        text = f"The inference of an evaluation took {{0}} by line {log.inference_times[0].line}"
+    whole = measured(profile, "evaluation_by_lines_s")
+    if whole is None:
+        return [say(f"{text}; its other work, such as computing the metrics, is not in it.", inference)]
+    until = "From its start to its results an evaluation takes {1} by the time stamps of the lines."
+    return [say(f"{text}. {until}", inference, whole)]
 
 
 def not_finite(profile: Profile) -> list[Sentence]:

@@ -615,13 +615,38 @@ def stated_evaluation_pct(profile: Profile) -> Measurement:
 
 @metric("s", "{statistic} time of an evaluation as stated", "How long does an evaluation take?")
 def evaluation_s(profile: Profile, statistic: str = "median") -> Measurement:
-    """Over the lines that state the time of a whole evaluation; of Detectron2 that of its inference."""
+    """Over the lines that state the time of a whole evaluation."""
     log = job_log(profile)
     if not log.evaluation_times:
         raise UsageError("no line of the output states the time of an evaluation")
     rows = pd.DataFrame([{"seconds": float(each.value), "line": each.line} for each in log.evaluation_times])
     value = over_steps(rows["seconds"].to_numpy(dtype=np.float64), statistic)
     return of_lines(log, value, rows, f"{len(rows)} lines of evaluations")
+
+
+@metric("s", "{statistic} time of the inference of an evaluation", "How long does the inference of an evaluation take?")
+def evaluation_inference_s(profile: Profile, statistic: str = "median") -> Measurement:
+    """Over the lines of Detectron2 that state it, without the first batches and what follows it."""
+    log = job_log(profile)
+    if not log.inference_times:
+        raise UsageError("no line of the output states the time of the inference of an evaluation")
+    rows = pd.DataFrame([{"seconds": float(each.value), "line": each.line} for each in log.inference_times])
+    value = over_steps(rows["seconds"].to_numpy(dtype=np.float64), statistic)
+    return of_lines(log, value, rows, f"{len(rows)} lines of inferences")
+
+
+@metric(
+    "s", "{statistic} time of an evaluation by its lines", "How long is an evaluation from its first to its last line?"
+)
+def evaluation_by_lines_s(profile: Profile, statistic: str = "median") -> Measurement:
+    """From the line that begins the inference to that with the results, by the time stamps of both."""
+    log = job_log(profile)
+    known = [{"seconds": each.whole_s, "line": each.end_line} for each in log.inference_times if each.whole_s]
+    if not known:
+        raise UsageError("the output does not state when evaluations begin and end")
+    rows = pd.DataFrame(known)
+    value = over_steps(rows["seconds"].to_numpy(dtype=np.float64), statistic)
+    return of_lines(log, value, rows, f"{len(rows)} lines of results")
 
 
 def _of_statement(log: JobLog, name: str) -> Measurement:

@@ -131,6 +131,15 @@ class OfWholeRun(Cited):
 
 
 @dataclass(frozen=True)
+class InferenceTime(Cited):
+    """The seconds of the inference of an evaluation; ``whole_s`` is that of all of it by the times of its first line
+    and of ``end_line``, with its results."""
+
+    whole_s: float | None = None
+    end_line: int = 0
+
+
+@dataclass(frozen=True)
 class EpochTime:
     """The time of a whole epoch as a line states it, of one rank where it names one.
 
@@ -486,6 +495,7 @@ class JobLog:
     epoch_times: tuple[EpochTime, ...] = ()  # of programs that state the time of an epoch
     saves: tuple[StepNote, ...] = ()  # lines that say that a checkpoint or another state is saved
     evaluation_times: tuple[EvaluationTime, ...] = ()  # of whole evaluations, by lines that name them
+    inference_times: tuple[InferenceTime, ...] = ()  # of evaluations, by lines that state no time of the whole
     evaluations: tuple[StepNote, ...] = ()  # lines that say that the model is evaluated, or how well it does then
     whole_run: dict[WholeRunKind, OfWholeRun] = field(default_factory=dict)  # that lines state of the whole training
     ranks: tuple[int, ...] = ()  # those that launchers name before lines

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bars import Bars, bar_point
-from tools.sources.job_log.evaluation_times import BRACKETS, EvaluationBrackets, names_evaluation, time_cost_s
+from tools.sources.job_log.evaluation_times import (
+    BRACKETS,
+    EvaluationBrackets,
+    Inferences,
+    names_evaluation,
+    time_cost_s,
+)
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -99,6 +105,7 @@ class Collector:
         self.messages = Messages(file)
         self.whole_run = WholeRun(file)
         self._evaluations = EvaluationBrackets(file)
+        self.inferences = Inferences()
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
         self.operations = CommOperations()
@@ -211,14 +218,15 @@ class Collector:
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
     def _costs(self, line: Line, text: str) -> bool:
-        """Whether the line ends an evaluation, or states behind such a line how long it took."""
+        """Whether the line ends an evaluation, or states how long one took, or its inference."""
         if names_evaluation(text):
             self._evaluation = line.number
             return True
         seconds = time_cost_s(text) if line.number - self._evaluation == 1 else None
-        if seconds is not None:
-            self.messages.evaluated.append(EvaluationTime(str(seconds), line.number, self.file))
-        return seconds is not None
+        if seconds is None:
+            return self.inferences.take(line.number, self.file, text, lambda: self._clock.seconds(line.stamp))
+        self.messages.evaluated.append(EvaluationTime(str(seconds), line.number, self.file))
+        return True
 
     def _evaluated(self, line: Line, text: str) -> None:
         """Keep an evaluation by the lines that begin and end it, where none between them states its time."""

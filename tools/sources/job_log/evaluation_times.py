@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from tools.run.recorded.job_log import EvaluationTime
+from tools.run.recorded.job_log import EvaluationTime, InferenceTime
 from tools.sources.job_log.numbers import NUMBER, UNIT, clock_s, in_ms
 
 # "[Timing] final eval finished (Took 322.18s)", "Validation took 41.5 s"; no other words between, so that the time
@@ -15,11 +17,14 @@ TOOK = re.compile(
     rf"(?:,? \(?(?:took|finished in|completed in|done in)|\s?in):? ({NUMBER})\s?({UNIT})(?![\w/])",
     re.I,
 )
-# Detectron2 (evaluation/evaluator.py: inference_on_dataset), after each evaluation, of its batches but the first five.
+# Detectron2 (evaluation/evaluator.py: inference_on_dataset): of its batches but the first five; what comes behind it,
+# such as writing predictions and computing metrics, is not in it. Both ends of the whole have other lines.
 INFERENCE = re.compile(
     rf"\bTotal inference time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d)(\.\d{{1,9}})?"
     rf" \({NUMBER} s / (?:iter|img) per device"
 )
+BEGUN = re.compile(r"\bStart inference on \d{1,12} (?:batches|images|samples)")
+RESULTS = re.compile(r"\bEvaluation results for .{1,200} in csv format:")
 # "eval_time:10663ms", "val_time: 3.2 s"; 'eval_runtime' of HF Trainer's records is in seconds. Not behind the place of
 # a batch, of which the time may be: "[20/242] eval_time: 12 ms".
 NAMED = re.compile(
@@ -31,21 +36,19 @@ RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"
 TOTAL = re.compile(
     rf"\b(?:Test|Eval|Val): {{0,2}}Total time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d) \({NUMBER} s / it\)"
 )
+MOST_INFERENCES = 1 << 16
 OF_BATCHES = re.compile(r"\[\s*\d+\s*/\s*\d+\]|\b(?:batch|iter|iteration)\b", re.I)
 NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
 # Knover (scripts/train.py: evaluate): a line with the metrics, and behind it the seconds of the whole evaluation.
 EVALUATED = re.compile(r"\A\[Evaluation\]\[\d{1,15}\]")
 TIME_COST = re.compile(rf"\A\ttime cost: ({NUMBER})\s*\Z")
-MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total inference time", "Total time: ")
+MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total time: ")
 
 
 def evaluation_s(text: str) -> float | None:
     """The seconds of a whole evaluation that the line states; None where it states none."""
     if not any(mark in text for mark in MARKS):
         return None
-    if found := INFERENCE.search(text):
-        whole_s = clock_s(found[1])
-        return None if whole_s is None else whole_s + float(found[2] or 0)
     if found := TOTAL.search(text):
         return clock_s(found[1])
     if found := RUNTIME.search(text):
@@ -55,6 +58,40 @@ def evaluation_s(text: str) -> float | None:
         return None
     wall_ms = in_ms(found[1], found[2])
     return None if wall_ms is None else wall_ms / 1e3
+
+
+def inference_s(text: str) -> float | None:
+    """The seconds of the inference of an evaluation that the line states; None where it states none."""
+    if "Total inference time" not in text or not (found := INFERENCE.search(text)):
+        return None
+    whole_s = clock_s(found[1])
+    return None if whole_s is None else whole_s + float(found[2] or 0)
+
+
+@dataclass
+class Inferences:
+    """The inference of each evaluation as lines state it, with the whole evaluation by the times of its lines."""
+
+    found: list[InferenceTime] = field(default_factory=list)
+    _begun_s: float | None = None
+
+    def take(self, line: int, file: int, text: str, at_s: Callable[[], float | None]) -> bool:
+        """Whether the line, written at ``at_s`` of the log's clock, is the begin, the inference or the end of one."""
+        if "nference" not in text and "in csv format" not in text:
+            return False
+        if BEGUN.search(text):
+            self._begun_s = at_s()
+        elif (seconds := inference_s(text)) is not None:
+            if len(self.found) < MOST_INFERENCES:
+                self.found.append(InferenceTime(str(seconds), line, file))
+        elif RESULTS.search(text) and self.found and self.found[-1].whole_s is None:
+            ended_s = at_s()
+            if self._begun_s is not None and ended_s is not None and ended_s >= self._begun_s:
+                self.found[-1] = replace(self.found[-1], whole_s=ended_s - self._begun_s, end_line=line)
+            self._begun_s = None
+        else:
+            return False
+        return True
 
 
 def names_evaluation(text: str) -> bool:

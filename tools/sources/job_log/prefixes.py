@@ -45,11 +45,27 @@ GLOG = re.compile(
 MONTH_DAY = re.compile(
     r"\s*\[?(?P<month>\d\d)-(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,9}))?\]?(?:\s*[-|,:]+)?\s+"
 )
+# fvcore's and Detectron2's loggers with "%m/%d %H:%M:%S", which is kept apart from other orders by what follows.
+SLASHED = re.compile(
+    r"\s*\[(?P<month>\d\d)/(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?P<part>)\] "
+    r"(?=[\w.]{1,80} (?:DEBUG|INFO|WARNING|ERROR): )"
+)
 # The head of a line of PyTorch's C++ code, such as "[E419 10:42:28.858931807 ProcessGroupNCCL.cpp:616]".
 C10 = re.compile(r"\[[IWEF](?P<month>\d{1,2})(?P<day>\d\d) (?P<time>\d\d:\d\d:\d\d)(?:\.(?P<part>\d{1,9}))?(?=[ \]])")
-TIMES = (STAMP, CLOCK, EPOCH, SYSLOG, GLOG, MONTH_DAY)
+TIMES = (STAMP, CLOCK, EPOCH, SYSLOG, GLOG, MONTH_DAY, SLASHED)
 TIME_LETTERS = frozenset("IWEFJMASONDT")  # of levels, months and days of the week
-IN_BRACKETS: tuple[re.Pattern[str], ...] = (TORCHRUN, STAMP, CLOCK, RANK_WORD, MPI, POD, EPOCH, SYSLOG, MONTH_DAY)
+IN_BRACKETS: tuple[re.Pattern[str], ...] = (
+    TORCHRUN,
+    STAMP,
+    CLOCK,
+    RANK_WORD,
+    MPI,
+    POD,
+    EPOCH,
+    SYSLOG,
+    MONTH_DAY,
+    SLASHED,
+)
 OF_DIGITS: tuple[re.Pattern[str], ...] = (SRUN, STAMP, CLOCK, EPOCH, MONTH_DAY)
 OF_LETTERS: tuple[re.Pattern[str], ...] = (GLOG, SYSLOG)
 OF_WORDS: tuple[re.Pattern[str], ...] = (RANK_WORD,)

@@ -154,6 +154,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         evaluations=tuple(collector.messages.notes["evaluation"]),
         evaluation_times=tuple(collector.messages.evaluated),
         whole_run=collector.whole_run.found(),
+        inference_times=tuple(collector.inferences.found),
         memory=collector.messages.memory,
         memory_summary=collector.messages.summary.found,
         peak_memory=tuple(collector.messages.peaks.found.values()),
@@ -394,6 +395,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         evaluations=tuple(each for log in logs for each in log.evaluations),
         evaluation_times=max((log.evaluation_times for log in logs), key=len),  # ranks evaluate together
         whole_run=_of_whole_run(used),
+        inference_times=max((log.inference_times for log in logs), key=len),
         memory=next((log.memory for log in logs if log.memory), {}),
         memory_summary=max((log.memory_summary for log in logs), key=failures),
         peak_memory=largest([log.peak_memory for log in logs]),

@@ -19,6 +19,8 @@ FITS = 0.1  # of the time between two lines by their stamps
 MOSTLY = 0.8  # of the lines must fit
 LEAST_COMPARED = 3
 CLOSER = 0.5  # of the error of the means as they are: both fit the stamps of steps that hardly differ
+JUMPS, TOO_SHORT = 1.3, 0.5  # of the mean: a mean that began again, taken for one over all steps, gives both in turn
+WINDOW = 20  # values over which MetricLogger's meters take their mean (SmoothedValue)
 
 
 def apart(
@@ -40,12 +42,46 @@ def apart(
         if not _of_whole_job(whole, stamps, window):
             return start, "window" if gap >= (window or LEAST_WINDOW) else "running"
         start = whole
-    elif average != "epoch" and not _by_stamps(start, stamps):
-        return start, "running"
+    fresh: NDArray[np.bool_] = np.zeros(len(start), dtype=bool)
+    if average == "job":
+        counted, fresh = _since_process(start)
+        start = start.assign(counted=counted)
+    known = average in ("epoch", "window") or _by_stamps(start, stamps)
+    if not known:
+        gap = float(np.median(np.diff(start["counted"]))) if len(start) > 1 else 0.0
+        if average in ("start", "job"):  # of a process that goes on from a checkpoint the first mean is over few steps
+            return start[~fresh], "running"
+        return start, "window" if gap >= LEAST_WINDOW else "running"
     taken = taken_apart(start, rounding_ms)
     if average == "job":  # its data times are of the last steps alone
         taken = taken.assign(data_wait_ms=start["data_wait_ms"].loc[taken.index])
     return (taken, "unwound") if len(taken) > 1 else (start, "running")
+
+
+def _since_process(start: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Steps counted from where each mean began, and the lines at which one begins again, as that of a process which
+    goes on from a checkpoint does: one mean over all steps would have taken no time at all for those before the line,
+    or far more for these and hardly any for those after it. Such a line is of as many steps as usual."""
+    count, walls = start["counted"].to_numpy(), start["wall_ms"].to_numpy()
+    fresh: NDArray[np.bool_] = np.zeros(len(count), dtype=bool)
+    if len(count) <= LEAST_COMPARED or (np.diff(count) <= 0).any():
+        return count, fresh
+    usual, began = float(np.median(np.diff(count))), 0.0
+    offsets = np.zeros(len(count))
+    counts, means = count.tolist(), walls.tolist()
+
+    def between(row: int) -> float:
+        """The mean of the steps since the row before, as a share of the mean at the row."""
+        before, whole = (counts[row - 1] - began) * means[row - 1], (counts[row] - began) * means[row]
+        return float((whole - before) / (counts[row] - counts[row - 1]) / means[row])
+
+    for row in range(1, len(count)):
+        own = between(row)
+        longer = own > JUMPS and row + 1 < len(count) and between(row + 1) < TOO_SHORT
+        if own <= 0.0 or longer:
+            fresh[row], began = True, count[row] - usual
+        offsets[row] = began
+    return count - offsets, fresh
 
 
 def taken_apart(start: pd.DataFrame, rounding_ms: float) -> pd.DataFrame:
@@ -109,3 +145,20 @@ def _by_stamps(start: pd.DataFrame, stamps: Sequence[Stamp | None]) -> bool:
     same = np.diff(start["counted"].to_numpy()) > 0
     fits = np.abs(grown - between) <= exact_ms + FITS * between
     return bool(same.sum() >= LEAST_COMPARED and fits[same].mean() >= MOSTLY)
+
+
+def first_windows(start: pd.DataFrame) -> pd.DataFrame:
+    """Rows of MetricLogger, of which the lines of an epoch's first ``WINDOW`` steps give means since it began: with
+    those since the line before, so that the first step, in which the loader starts, counts once."""
+    if start["epoch"].isna().any() or not len(start):
+        return start
+    count = start["counted"].to_numpy() + 1.0
+    within = np.append(False, np.diff(count) > 0)
+    first, grown = ~within & (count == 1.0), within & (count <= WINDOW)
+    before = np.append(0.0, count[:-1])
+    taken = start.assign(span=np.where(first, 1, start["span"]))
+    for name in ("wall_ms", "data_wait_ms"):
+        own = start[name].to_numpy()
+        passed = (count * own - before * np.append(0.0, own[:-1])) / np.where(within, count - before, 1.0)
+        taken[name] = np.where(grown, passed, own)
+    return taken

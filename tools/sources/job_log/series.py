@@ -15,11 +15,11 @@ from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import DIFFERENCES, MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
 from tools.sources.job_log.bars import Bar, bar_rows
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
-from tools.sources.job_log.grammars.step_figures import Average, StepLine
+from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER, Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS
 from tools.sources.job_log.meter_means import meter_row, of_meters
 from tools.sources.job_log.prefixes import LogClock, Stamp, after
-from tools.sources.job_log.running_means import apart
+from tools.sources.job_log.running_means import apart, first_windows
 from tools.sources.job_log.stated_times import held_against
 
 MOST_ROWS = 1 << 20
@@ -186,6 +186,8 @@ class StepRows:
             start, kind = of_meters(start, start[list(METERS)], self.rounding_ms)
         elif self.average:
             start, kind = apart(start, stamps, self.average, self.rounding_ms, self.window)
+        elif self.grammar == METRIC_LOGGER and kind == "window":
+            start = first_windows(start)
         elif kind in SINGLE and (alone := _alone(start)).any():
             start = start[~alone]
             notes.append(FIRST_OF_EPOCHS)

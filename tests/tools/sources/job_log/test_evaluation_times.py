@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import megatron
 from tools.analyzers.registry import check_of
-from tools.sources.job_log.evaluation_times import evaluation_s
+from tools.sources.job_log.evaluation_times import evaluation_s, inference_s
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -23,12 +23,10 @@ INFERENCE = (
         ("I1216 14:47:46 train.py:409] [Timing] final eval finished (Took 322.18s).", 322.18),
         ("Validation took 41.5 s", 41.5),
         ("evaluation finished in 3.5 min", 210.0),
-        (INFERENCE.format("0:02:16.405067"), 136.405067),
         ("final_int8_zlib_roundtrip val_loss:0.9420 val_bpb:1.3595 eval_time:10663ms", 10.663),
         ("epoch 3 val_time=3.2 s", 3.2),
         ("{'eval_loss': 1.2, 'eval_runtime': 12.5, 'eval_samples_per_second': 80.1, 'epoch': 1.0}", 12.5),
         ("{'eval_runtime': '4.37', 'eval_steps_per_second': '2.1'}", 4.37),
-        (INFERENCE.format("1 day, 0:05:12"), 86_712.0),
     ],
 )
 def test_a_line_that_names_the_evaluation_states_its_time(text: str, seconds: float) -> None:
@@ -60,7 +58,7 @@ def test_times_of_parts_means_and_other_work_are_none_of_an_evaluation(text: str
 
 def test_the_times_of_evaluations_stand_next_to_the_steps(tmp_path: Path) -> None:
     text = megatron(*((at, 1000.0) for at in range(1, 30)))
-    text += "".join(INFERENCE.format(f"0:00:{at}") + "\n" for at in (10, 12, 20))
+    text += "".join(f"Validation took {at} s\n" for at in (10, 12, 20))
     (tmp_path / "job.log").write_text(text)
     check = check_of(Profile(load_run([tmp_path / "job.log"])), "step_time.output")
     assert check is not None
@@ -111,3 +109,26 @@ def test_lines_without_stamps_of_two_evaluations_or_around_a_step_time_none(tmp_
 def test_the_end_of_a_test_by_a_metric_logger_states_its_time() -> None:
     assert evaluation_s("Test: Total time: 0:00:14 (0.180013 s / it)") == 14.0
     assert evaluation_s("Epoch: [3] Total time: 0:00:14 (0.180013 s / it)") is None
+
+
+def test_the_inference_of_an_evaluation_is_not_all_of_it(tmp_path: Path) -> None:
+    """Two evaluations of 30 s, of which 16.4 s is the inference that the line states."""
+    steps = megatron(*((at, 1000.0) for at in range(1, 30)))
+    one = (
+        "[01/02 10:{0}:00] d2.evaluation.evaluator INFO: Start inference on 3334 batches\n"
+        + INFERENCE.format("0:00:16.405067").replace("10:20:30", "10:{0}:20")
+        + "\n[01/02 10:{0}:30] d2.engine.defaults INFO: Evaluation results for nyu_val in csv format:\n"
+    )
+    (tmp_path / "job.log").write_text(steps + one.format("20") + one.format("30"))
+    check = check_of(Profile(load_run([tmp_path / "job.log"])), "step_time.output")
+    assert check is not None
+    assert [fact.value for fact in check.support[0].facts] == pytest.approx([16.405067, 30.0])
+    assert check.support[0].template.startswith("2 lines state the time of the inference of an evaluation: {0}")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0:02:16.405067", 136.405067), ("1 day, 0:05:12", 86_712.0), ("1:02", None)]
+)
+def test_the_time_of_an_inference_has_days_hours_and_parts_of_a_second(text: str, seconds: float | None) -> None:
+    assert inference_s(INFERENCE.format(text)) == (None if seconds is None else pytest.approx(seconds))
+    assert evaluation_s(INFERENCE.format(text)) is None

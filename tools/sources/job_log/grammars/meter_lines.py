@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from tools.sources.job_log.grammars.generic_lines import OTHER_WORK, generic_line
-from tools.sources.job_log.grammars.step_figures import Meter, StepLine, steps_behind
+from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER, Meter, StepLine, steps_behind
 from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms, number
 
 PLACE = re.compile(
@@ -21,7 +21,6 @@ METER = re.compile(
 )
 TIMES = ("time", "batch_time", "batchtime", "batch", "bt")
 DATAS = ("data", "data_time", "datatime", "dt")
-METRIC_LOGGER = "MetricLogger"
 MILLISECOND = 1e-3  # of a second: half of the last of three digits is half of it
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tools.run.recorded.job_log import StepTime
 
+METRIC_LOGGER = "MetricLogger"
 UNNUMBERED = -1  # step of a line that names none: lines are counted, or the steps that they stand for
 # What a mean is over, besides the steps since the line before: since the epoch began; over more of the last steps than
 # the line says, both for the step and its data; since the start of the job, while that of the data is over the last;

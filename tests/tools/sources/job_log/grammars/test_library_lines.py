@@ -204,3 +204,31 @@ def test_the_time_of_knover_is_of_the_steps_that_its_speed_states(tmp_path: Path
     found = step_line(later)
     assert found is not None
     assert found.wall_ms == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+def test_a_mean_that_begins_again_in_a_resumed_process_is_none_over_the_steps_before(
+    tmp_path: Path, stamped: bool
+) -> None:
+    """Steps of 700 ms; the first 20 after the checkpoint at 1,000 take 900 ms each."""
+    seconds, lines = 0.0, []
+    for began, each in ((0, [0.7] * 50), (1000, [0.9, *[0.7] * 49])):
+        sums, seconds = 0.0, seconds + 600.0
+        for at, mean in enumerate(each, 1):
+            sums, seconds = sums + 20 * mean, seconds + 20 * mean
+            when = f"[11/19 {9 + int(seconds) // 3600:02d}:{int(seconds) // 60 % 60:02d}:{int(seconds) % 60:02d}] "
+            lines.append(
+                f"{when * stamped}d2.utils.events INFO:  eta: 20:54:55  iter: {began + 20 * at - 1}  total_loss: 0.16"
+                f"  time: {sums / (20 * at):.4f}  data_time: 0.06  lr: 0.04  max_mem: 11813M\n"
+            )
+    log = read(tmp_path, "".join(lines))
+    if not stamped:
+        assert log.step_time == "running"
+        assert 1019 not in log.steps["step"].tolist()
+        return
+    assert log.step_time == "unwound"
+    of_resumed = log.steps[log.steps["step"] == 1019]
+    assert of_resumed[["span", "wall_ms"]].to_numpy().tolist() == [[20, pytest.approx(900.0)]]
+    others = log.steps.drop(of_resumed.index)["wall_ms"]
+    assert others.min() > 650.0
+    assert others.max() < 750.0

@@ -198,3 +198,21 @@ def test_lines_of_gnmt_are_meters_of_every_batch(tmp_path: Path) -> None:
     assert log.steps["wall_ms"].iloc[0] == pytest.approx(4000.0)
     assert log.steps["data_wait_ms"].iloc[0] == pytest.approx(3000.0)
     assert step_line("0: VALIDATION [0][10/24]\tTime 0.100 (0.100)\tData 1.00e-04 (1.00e-04)") is None
+
+
+def test_the_first_step_of_an_epoch_counts_once_where_means_are_over_the_last_twenty(tmp_path: Path) -> None:
+    """MetricLogger's line of step 10 is a mean of steps 0 to 10, of which step 0 waits 3.5 s for the loader."""
+    waits = [3.5, *[0.01] * 60]
+    lines = [
+        f"Epoch: [{number}/9]  [{at:4d}/61]  eta: 1:46:21  loss: 7.1  time: {0.5 + float(np.mean(own)):.6f}"
+        f"  data: {float(np.mean(own)):.6f}  max mem: 11482\n"
+        for number in range(3)
+        for at in range(0, 61, 10)
+        for own in [waits[max(at - 19, 0) : at + 1]]
+    ]
+    log = read(tmp_path, "".join(lines))
+    assert log.step_time == "window"
+    assert log.steps["data_wait_ms"].tolist() == pytest.approx(3 * [3500.0, *[10.0] * 6], abs=0.01)
+    assert log.steps["span"].tolist()[7:14] == [1, *[10] * 6]
+    waited = float((log.steps["data_wait_ms"] * log.steps["span"]).sum())
+    assert waited == pytest.approx(3e3 * sum(waits), rel=1e-3)
