@@ -257,6 +257,7 @@ def _of_output(profile: Profile) -> list[Sentence]:
         if (answered := check_of(profile, name)) is not None:
             said += [each.claim for each in answered.findings if each.saving is None]
             said += answered.support
+    said += _of_ranks(profile)
     skipped = check_of(profile, "computation.skipped_steps")
     said += [] if skipped is None else _seen(skipped)
     timed = None if profile.measured else check_of(profile, "step_time.timers")
@@ -264,6 +265,18 @@ def _of_output(profile: Profile) -> list[Sentence]:
     warned = check_of(profile, "step_time.output")
     said += list(() if warned is None else _seen(warned) if profile.measured else warned.support)
     return said if profile.measured else [*said, *_of_profilers(profile)]
+
+
+def _of_ranks(profile: Profile) -> list[Sentence]:
+    """The rank that a straggler report calls the slowest, and what the job's timers or lines show of ranks that is no
+    cause."""
+    reported, timers = (
+        check_of(profile, name) for name in ("computation.straggler_report", "communication.rank_timers")
+    )
+    said: list[Sentence] = []
+    if reported is not None and reported.status == "found":
+        said += [*(finding.claim for finding in reported.findings), *reported.support]
+    return [*said, *(() if timers is None else _seen(timers))]
 
 
 def _of_profilers(profile: Profile) -> list[Sentence]:

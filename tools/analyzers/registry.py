@@ -15,6 +15,7 @@ from tools.analyzers.communication import (
     messages,
     network,
     network_samples,
+    rank_timers,
     ras,
     redundant,
     reported_ranks,
@@ -31,6 +32,7 @@ from tools.analyzers.computation import (
     rank_speed,
     roofline,
     skipped_steps,
+    straggler_report,
 )
 from tools.analyzers.cpu import (
     blocked,
@@ -102,7 +104,8 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (flight_recorder.flight_recorder, ras.ras),
     (inspector.inspector_arrival, inspector.inspector_bandwidth),
     (network.retransmission, network.shared_link, network.interface, library_log.library_log, timeouts.timeouts),
-    (library_log.library_warnings, reported_ranks.reported_ranks),
+    (library_log.library_warnings, reported_ranks.reported_ranks, rank_timers.rank_timers),
+    (straggler_report.straggler_report,),
     (pressure.page_faults, offload.offload),
     (pipeline.bubble, pipeline.imbalance, schedule.schedule, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),

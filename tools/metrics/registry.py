@@ -64,6 +64,7 @@ from tools.metrics.recorded import (
     operations,
     own_time,
     profile_rows,
+    rank_times,
     recompilations,
     repeated_lines,
     restarts,
@@ -152,8 +153,8 @@ MODULES = (
     *(collectives, gradients, pipeline, pipeline_layers, rank_work, transfers),
     *(collective_lines, counters, host_stacks, memory_snapshots),
     *(environment, epoch_times),
-    *(profile_rows, recompilations, repeated_lines, restarts, sampled_levels, samples, saves, series, side_work),
-    *(throughput, whole_run),
+    *(profile_rows, rank_times, recompilations, repeated_lines, restarts, sampled_levels, samples, saves, series),
+    *(side_work, throughput, whole_run),
     *(ascend, collective_calls, collector, drift),
     *(
         job_log,

@@ -272,6 +272,9 @@ def stated_eta(discussion: Discussion, _: Question) -> str | None:
 
 def stage_layers(discussion: Discussion, _: Question) -> str:
     """What each pipeline stage computes, and how much of the heaviest one would have to move for equal stages."""
+    timers = None if discussion.profile().traced else _check(discussion, "communication.rank_timers")
+    if timers is not None and any("ipeline stage" in text for text in timers.text):
+        return paragraph(timers.text)
     stages = pipeline(discussion.profile())
     if stages is None:
         return wording("no_stages_traced")

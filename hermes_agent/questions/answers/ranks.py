@@ -24,6 +24,7 @@ WHOLE_RUN = "all ranks"
 GROUPS_LISTED = 4
 # What a job's output and records of collectives report of single ranks.
 REPORTED = ("communication.reported_ranks", "communication.timeouts", "communication.hccl_errors")
+BY_OUTPUT = ("computation.straggler_report", "communication.rank_timers")
 OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
 OF_COLLECTIVES = ("communication.flight_recorder", "communication.ras", "communication.inspector_arrival")
 LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
@@ -257,6 +258,10 @@ def _by_records(discussion: Discussion) -> str:
         who_waited &= not any(NOT_ARRIVED in text for each in of_collectives for text in each.text)
         said = (paragraph(each.text) for each in sorted(of_collectives, key=lambda each: order.index(each.analyzer)))
         return blocks([*said, wording("hang_next") if who_waited else ""])
+    of_output = [text for name in BY_OUTPUT for each in known if each.analyzer == name for text in each.text]
+    if of_output:
+        first = top_cause_rank(discussion)  # whose claim the answer begins with
+        return paragraph(text for text in of_output if first is None or text != first.claim)
     log = discussion.profile().run.job_log
     if log is not None and not (log.ranks and log.ranks_stated) and discussion.profile().run.records is None:
         return wording("ranks_of_output")

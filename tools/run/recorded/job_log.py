@@ -23,6 +23,14 @@ TIMER_COLUMNS = {
     **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
     **{"name": "str", "min_ms": "float64", "max_ms": "float64"},
 }
+RANK_TIMER_COLUMNS = {
+    **dict.fromkeys(("rank", "step", "line", "file"), "int64"),
+    **{"name": "str", "time_ms": "float64"},
+}
+RANK_REPORT_COLUMNS = {
+    **dict.fromkeys(("line", "file", "rank"), "int64"),
+    **{"figure": "str", "most": "bool", "value": "float64"},
+}
 COMM_TEST_COLUMNS = {
     **dict.fromkeys(("line", "file", "size_bytes", "elements"), "int64"),
     **{"kind": "str", "in_place": "bool", "time_us": "float64", "algbw_gb_per_s": "float64"},
@@ -422,6 +430,12 @@ class BarsApart:
     file: int = 0
 
 
+def _none_of(columns: dict[str, str]) -> pd.DataFrame:
+    from tools.run.events import empty_table
+
+    return empty_table(columns)
+
+
 @dataclass(frozen=True, eq=False)
 class Throughput:
     """What step lines without a time count per second, by step (``RATE_COLUMNS``): samples, tokens, as they name it;
@@ -468,6 +482,9 @@ class JobLog:
                 written_ns is when the line was written, on ``clock``; data_wait_ms of a step, as the line states it;
                 skipped are the skipped ones of the span, skipped_so_far since the job began where stated
     timers:     ``TIMER_COLUMNS``: named parts of a step in ms, least and most over ranks (equal where one is stated)
+    rank_timers: ``RANK_TIMER_COLUMNS``: the same of each ``rank`` of the job, where the output lists them
+    rank_reports: ``RANK_REPORT_COLUMNS``: which rank has the least or the ``most`` of a figure by Megatron-LM's
+                straggler report: ms of the timed work per step, W, C, %, MHz, TFLOP/s
     comm_tests: ``COMM_TEST_COLUMNS``: rows of an nccl-tests table
     actions:    ``ACTION_COLUMNS``: rows of a profiler's table in the output
     """
@@ -477,6 +494,8 @@ class JobLog:
     comm_tests: pd.DataFrame
     actions: pd.DataFrame
     files: tuple[str, ...] = ()
+    rank_timers: pd.DataFrame = field(default_factory=lambda: _none_of(RANK_TIMER_COLUMNS))
+    rank_reports: pd.DataFrame = field(default_factory=lambda: _none_of(RANK_REPORT_COLUMNS))
     step_time: StepTime = "step"
     clock: SampleClock = "none"  # of the times at which step lines were written; none where these hold no date
     grammars: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bars import Bars, bar_point
@@ -25,6 +25,7 @@ from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
+from tools.sources.job_log.rank_reports import RankReports
 from tools.sources.job_log.series import StepRows
 from tools.sources.job_log.tables import (
     COMMUNICATION,
@@ -62,6 +63,7 @@ MOST_TESTED_RANKS = 1 << 16
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
 MOST_RANKS = 1 << 17
+MOST_RANK_TIMERS = 1 << 20
 MOST_EPOCHS = 1 << 14
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 NO_RANK = -1
@@ -106,6 +108,8 @@ class Collector:
         self.whole_run = WholeRun(file)
         self._evaluations = EvaluationBrackets(file)
         self.inferences = Inferences()
+        self.rank_timers: list[dict[str, object]] = []
+        self.rank_reports = RankReports()
         self.tests: list[CommTestTable] = []
         self.actions: list[Action] = []
         self.operations = CommOperations()
@@ -178,6 +182,8 @@ class Collector:
                 return True
             table.close()
             self._timed(stream, table.rows)
+            if stream.step > 0 and len(self.rank_timers) < MOST_RANK_TIMERS:
+                self.rank_timers += [{**asdict(each), "step": stream.step} for each in table.ranks]
             self._timers = None
         if self._table is not None:
             if self._table.take(line.number, text):
@@ -192,7 +198,7 @@ class Collector:
         return False
 
     def _read(self, line: Line, text: str) -> None:
-        kept = self.messages.recompiled.take(line.number, text)
+        kept = self.messages.recompiled.take(line.number, text) or self.rank_reports.take(line.number, text)
         if kept or self._opens_table(line, text) or self._costs(line, text):
             return
         if "comm op: " in text:

@@ -141,7 +141,7 @@ WORDS = (
         b")s/itr",
     ),
     *(b"istributed training: ", b"GPU number: ", b"training on ", b"--nproc", b"distributed=True"),
-    *(b"Start inference on ", b" in csv format:"),
+    *(b"Start inference on ", b" in csv format:", b"Rtt/Rnk: "),
     *(b" MFU | ", b"E2E latency=", b"Progress on:", b"[Evaluation][", b"\ttime cost: "),
     # Profilers' tables: heads, totals, and rows of excerpts without a head.
     *(b"0.000us", b"aten::", b"activities:", b"API calls:", b"Profiling result", b"[CUDA mem", b"(%)", b"Statistics"),

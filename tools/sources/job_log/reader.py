@@ -14,6 +14,8 @@ from tools.run.recorded.job_log import (
     ACTION_COLUMNS,
     COMM_TEST_COLUMNS,
     MEANS,
+    RANK_REPORT_COLUMNS,
+    RANK_TIMER_COLUMNS,
     RATE_COLUMNS,
     SINGLE,
     STEP_COLUMNS,
@@ -135,6 +137,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     log = JobLog(
         steps=_table(tables, STEP_COLUMNS),
         timers=_timers(collector.streams, file),
+        rank_timers=_frame([{**row, "file": file} for row in collector.rank_timers], RANK_TIMER_COLUMNS),
+        rank_reports=_frame([{**row, "file": file} for row in collector.rank_reports.rows], RANK_REPORT_COLUMNS),
         comm_tests=_frame(tests, COMM_TEST_COLUMNS),
         actions=_frame([{**asdict(row), "file": file} for row in collector.actions], ACTION_COLUMNS),
         files=(name,),
@@ -214,7 +218,7 @@ def _ambiguous(streams: Mapping[Stream, StreamRows]) -> list[str]:
 
 
 def _holds(log: JobLog) -> bool:
-    tables = (log.steps, log.timers, log.comm_tests, log.actions)
+    tables = (log.steps, log.timers, log.rank_reports, log.comm_tests, log.actions)
     return any(not table.empty for table in tables) or bool(
         log.nccl.lines
         or log.timeouts
@@ -378,6 +382,8 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         logs[0],
         steps=_table([steps[rank] for rank in sorted(steps)], STEP_COLUMNS),
         timers=_table([log.timers for log in logs], TIMER_COLUMNS),
+        rank_timers=max((log.rank_timers for log in logs), key=len),  # the last rank of each stage may print them
+        rank_reports=max((log.rank_reports for log in logs), key=len),
         comm_tests=_table([log.comm_tests for log in logs], COMM_TEST_COLUMNS),
         actions=_table([log.actions for log in logs], ACTION_COLUMNS),
         files=tuple(name for log in logs for name in log.files),

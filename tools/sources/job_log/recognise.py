@@ -23,6 +23,7 @@ from tools.sources.job_log.messages import FLUSHES, TIMEOUT, crashed
 from tools.sources.job_log.nccl import HEAD, MASKED_WARN
 from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
+from tools.sources.job_log.rank_reports import FIGURE, MARK
 from tools.sources.job_log.recompilations import logs_recompilations
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
@@ -136,7 +137,8 @@ def _unmistakable(text: str) -> bool:
         return True
     if HEAD.search(text) or MASKED_WARN.search(text) or XID.search(text) or HCCL.search(text):
         return True
-    return crashed(text) or reports(text) or logs_recompilations(text)
+    reported = MARK in text and FIGURE.search(text) is not None
+    return reported or crashed(text) or reports(text) or logs_recompilations(text)
 
 
 def _of_table(line: int, text: str) -> bool:

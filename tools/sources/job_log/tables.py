@@ -188,12 +188,23 @@ def chat_timers(number_of_line: int, text: str) -> list[Timer]:
     return [Timer(name, time_ms, time_ms, number_of_line) for name, time_ms in times if time_ms is not None]
 
 
+@dataclass(frozen=True, slots=True)
+class RankTimer:
+    """A part of a step on one rank in ms."""
+
+    name: str
+    rank: int
+    time_ms: float
+    line: int
+
+
 @dataclass
 class TimerTable:
     """Rows of ``(min, max) time across ranks (ms):`` and of ``times across ranks (ms):`` with a line for each rank."""
 
     unit: str
     rows: list[Timer] = field(default_factory=list)
+    ranks: list[RankTimer] = field(default_factory=list)
     _name: str = ""
     _line: int = 0
     _values: list[float] = field(default_factory=list)
@@ -204,6 +215,8 @@ class TimerTable:
             self._add(pair[1], [in_ms(each, self.unit) or 0.0 for each in pair.group(2, 3)], number_of_line)
         elif (each := TIMER_RANK.match(text)) and self._name:
             self._values.append(in_ms(each[2], self.unit) or 0.0)
+            if len(self.ranks) < MOST_ROWS:
+                self.ranks.append(RankTimer(self._name.strip(), int(each[1]), self._values[-1], number_of_line))
         elif one := TIMER_ONE.match(text):
             self._add(one[1], [in_ms(one[2], self.unit) or 0.0], number_of_line)
         elif name := TIMER_NAME.match(text):

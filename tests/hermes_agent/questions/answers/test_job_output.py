@@ -197,6 +197,31 @@ def test_skipped_steps_are_counted(tmp_path: Path) -> None:
     assert "grep" not in found.text
 
 
+REPORT = (
+    "MnRtt/Rnk: 410.00ms/12 | MxRtt/Rnk: 520.00ms/7 | MnPwr/Rnk: 412.00W/7 | MxPwr/Rnk: 690.00W/1 | MnTmp/Rnk: 44.00C/3"
+    " | MxTmp/Rnk: 86.00C/7 | MnClk/Rnk: 1245.00MHz/7 | MxClk/Rnk: 1980.00MHz/0\n"
+)
+
+
+@pytest.mark.parametrize("question", ["which rank is slowest?", "is a device throttling?"])
+def test_the_straggler_report_names_the_slowest_rank_and_its_clock(tmp_path: Path, question: str) -> None:
+    text = "".join(megatron(step) + REPORT for step in STEADY)
+    found = reply(discuss(profile_of(tmp_path, text)), question)
+    assert "rank 7 is the slowest" in found.text
+    assert "lowest clock, 1245 MHz" in found.text
+
+
+def test_the_slowest_stage_is_named_by_the_timers_of_the_ranks(tmp_path: Path) -> None:
+    head = (
+        "using world size: 4, data-parallel size: 2, tensor-model-parallel size: 1, pipeline-model-parallel size: 2\n"
+    )
+    ranks = "".join(f"     rank {rank:2d}: {100 + 100 * (rank > 1)}.00\n" for rank in range(4))
+    timers = f"times across ranks (ms):\n  forward-compute:\n{ranks}"
+    text = head + "".join(megatron(step) + timers for step in STEADY)
+    found = reply(discuss(profile_of(tmp_path, text)), "which pipeline stage is slowest?")
+    assert found.text.startswith("Pipeline stage 1 (ranks 2, 3) computes 200 ms")
+
+
 def test_overflows_that_each_rank_prints_are_no_number_of_steps(tmp_path: Path) -> None:
     line = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
     steps = megatron(*STEADY).replace(" | number of skipped iterations:   0", "")
