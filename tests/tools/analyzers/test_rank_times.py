@@ -97,7 +97,8 @@ def test_a_rank_whose_own_lines_state_longer_steps_is_named(tmp_path: Path) -> N
 def report(slowest: int, clock_mhz: float, first_ms: float = 1010.0) -> str:
     line = (
         f"[2026-08-22 15:22:23] | MnRtt/Rnk: {first_ms:.2f}ms/12 | MxRtt/Rnk: 1147.00ms/{slowest} | "
-        f"MnPwr/Rnk: 412.00W/{slowest} | MxPwr/Rnk: 690.00W/1 | MnTmp/Rnk: 44.00C/3 | MxTmp/Rnk: 86.00C/{slowest} | MnUtl/Rnk: 97.00%/1 | "
+        f"MnPwr/Rnk: 412.00W/{slowest} | MxPwr/Rnk: 690.00W/1 | MnTmp/Rnk: 44.00C/3 | MxTmp/Rnk: 86.00C/{slowest} | "
+        "MnUtl/Rnk: 97.00%/1 | "
         f"MxUtl/Rnk: 100.00%/2 | MnClk/Rnk: {clock_mhz:.2f}MHz/{slowest} | MxClk/Rnk: 1980.00MHz/0 | "
         f"MnDRtt/Rnk: 0.01us/2 | MxDRtt/Rnk: 0.02us/5 | MnEtpt/Rnk: 350.00TF/{slowest} | MxEtpt/Rnk: 430.00TF/3\n"
     )
