@@ -97,7 +97,7 @@ def test_the_fewest_channels_of_all_files_are_those_of_the_communicator() -> Non
     assert (joined.channels, joined.channels_line, joined.channels_file) == (1, 4, 1)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), min_size=1, max_size=40))
 def test_files_of_processes_give_the_connections_of_one_file(ends: list[tuple[int, int, bool]]) -> None:
     """Whichever end of 3 connections each of 4 processes prints."""
