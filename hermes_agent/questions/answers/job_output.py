@@ -20,6 +20,7 @@ from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.metrics.recorded.series import step_series_of
+from tools.metrics.recorded.whole_run import steps_of_run
 from tools.views.profile import Profile
 from tools.views.steps.shape import KENDALL_Z
 
@@ -137,8 +138,7 @@ def drift(discussion: Discussion, question: Question) -> str:
         if check is not None and check.status == "found" and fact is not None:
             if name == JUMP:
                 return paragraph(["Yes:" if fact.value > 0 else "No, it gets faster:", *check.text])
-            lead = "Within the recorded steps, yes:" if fact.value > 0 else "No, the recorded steps get shorter:"
-            return paragraph([lead, *check.text, wording("drift_of_recorded") if by_records else ""])
+            return _steadily(profile, check.text, fact.value > 0)
     check = _check(discussion, DRIFT)
     if check is None or check.status == "cannot_answer":
         reason = check_text(check) if check is not None else ""
@@ -156,6 +156,24 @@ def drift(discussion: Discussion, question: Question) -> str:
     return paragraph([unchanged, *check.text, _range(discussion, profile)])
 
 
+def _steadily(profile: Profile, said: Sequence[str], longer: bool) -> str:
+    """That the steps get longer, or shorter, from the first to the last one, and of which steps that is known."""
+    whole = profile.series is not None and _all_printed(profile)
+    lead = "Over the whole training, yes:" if whole else "Within the recorded steps, yes:"
+    lead = lead if longer else "No, the recorded steps get shorter:"
+    return paragraph([lead, *said, wording("drift_of_recorded") if profile.series is not None and not whole else ""])
+
+
+def _all_printed(profile: Profile) -> bool:
+    """Whether the lines go from the first step of the training to the last one, so that there are no others."""
+    log, whole = profile.run.job_log, steps_of_run(profile)
+    if log is None or whole is None or log.steps.empty:
+        return False
+    first, last = int(log.steps["step"].min()), int(log.steps["step"].max())
+    return first <= EARLY_SHARE * last and last >= int(whole.value) - 1
+
+
+EARLY_SHARE = 0.02  # of the steps: lines of every so many steps begin after that
 SLIGHT_PCT = 2.0  # of the median step: less matters to nobody, however sure it is
 
 

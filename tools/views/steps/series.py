@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -331,7 +331,7 @@ def _from_output(run: Run) -> RunSeries | None:
     start = ""
     if started.any():
         count = int(started.sum())
-        rows = "intervals between recorded steps" if log.step_time in DIFFERENCES else "step lines"
+        rows = ROWS.get(log.step_time, "step lines")
         start = FIRST.format(len(table), rows) if count == 1 else START.format(count, len(table), rows)
         notes = (*notes, start)
     if log.epochs is not None and not log.epochs.length_stated:
@@ -348,6 +348,12 @@ def _from_output(run: Run) -> RunSeries | None:
     )
 
 
+# What a row is, where it is no line of a step.
+ROWS: Mapping[StepTime, str] = {
+    **dict.fromkeys(DIFFERENCES, "intervals between recorded steps"),
+    "bar": "groups of updates of the progress bar",
+    "smoothed": "updates of the progress bar",
+}
 FIRST = "the first of {} {} is left out as start-up"
 START = "the first {} of {} {} are left out as start-up"
 UNCOUNTED = (

@@ -69,3 +69,22 @@ def test_times_of_epochs_are_those_of_one_training(tmp_path: Path) -> None:
     probe = "Epoch: [0] Total time: 0:01:00 (0.5 s / it)\n"
     found = values(of_text(tmp_path, steps + epochs + probe), "How long is an epoch?")
     assert found["epoch_ms"] == 600_000.0
+
+
+def test_a_drift_over_all_steps_of_the_training_is_one_of_the_whole_training(tmp_path: Path) -> None:
+    lines = "".join(f"step:{at}/200 loss 1.0 step_time:{200 + at}ms\n" for at in range(1, 201))
+    text = reply(of_text(tmp_path, lines), "does it get slower?").text
+    assert text.startswith("Over the whole training, yes:")
+    assert "two epochs" not in text
+
+
+def test_what_is_left_out_of_a_progress_bar_are_groups_of_its_updates(tmp_path: Path) -> None:
+    """Updates every second are joined to parts of 20 s; the first steps take 4 s, the others 1 s."""
+    bar, elapsed = "", 0
+    for at in range(1, 401):
+        elapsed += 4 if at <= 40 else 1
+        rate = "4.00s/it" if at <= 40 else "1.00s/it"
+        bar += f"{at // 4:3d}%|###| {at}/400 [{elapsed // 60:02d}:{elapsed % 60:02d}<10:00, {rate}]\r"
+    series = profile_of(tmp_path, bar).series
+    assert series is not None
+    assert "groups of updates of the progress bar" in series.start
