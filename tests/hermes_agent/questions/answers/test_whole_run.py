@@ -14,7 +14,7 @@ from tests.tools.analyzers.test_job_output import profile_of
 
 WHOLE, LEFT = "How long will the training take in total?", "How long until it is done?"
 D2 = (
-    "[11/19 08:55:{:02d}] d2.utils.events INFO:  eta: 2:00:{:02d}  iter: {}  total_loss: 1.0  time: 0.5000  "
+    "[11/19 08:{:02d}:{:02d}] d2.utils.events INFO:  eta: 2:00:{:02d}  iter: {}  total_loss: 1.0  time: 0.5000  "
     "data_time: 0.0100\n"
 )
 
@@ -34,7 +34,7 @@ def test_the_stated_time_of_a_training_that_ended_answers_both_questions(tmp_pat
 
 
 def test_what_is_left_is_by_the_last_line_and_the_steps_of_the_training_are_counted(tmp_path: Path) -> None:
-    lines = "".join(D2.format(at, 59 - at, 20 * at - 1) for at in range(1, 41))
+    lines = "".join(D2.format(at // 6, 10 * (at % 6), 59 - at, 20 * at - 1) for at in range(1, 41))
     discussion = of_text(tmp_path, f"  MAX_ITER: 2000\n{lines}")
     found = values(discussion, LEFT)
     assert found["run_left_s"] == 7219.0
