@@ -298,8 +298,9 @@ def _of_profilers(profile: Profile) -> list[Sentence]:
 def _unpriced(profile: Profile, ranking: Ranking, said: Sequence[Sentence]) -> list[Sentence]:
     """What leads of a run without a trace show at a cost that is not known, but for what is ``said``."""
     known = {each.template for each in said}
-    found = [] if profile.traced else [each.claim for each in ranking.leads if not each.impact_ms]
-    return [each for each in found if each.template not in known]
+    opened = [] if ranking.causes else [each for each in ranking.leads[:1] if each.place.frame]  # by the headline
+    found = [] if profile.traced else [each for each in ranking.leads if not each.impact_ms and each not in opened]
+    return [each.claim for each in found if each.claim.template not in known]
 
 
 SAMPLED = (
