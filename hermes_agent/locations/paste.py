@@ -25,6 +25,34 @@ LONGEST_QUESTION = 300
 NOTHING = 'nothing was pasted; send text to standard input: hermes-dx ask - "why is it slow?" < job.log'
 
 
+UNKNOWN = "the pasted text holds nothing that a reader knows"
+WANTED = "paste lines with step times, NCCL or watchdog lines, or a profiler's table"
+# What a text may hold without any record: words of lines, and what such lines lack.
+LACKING = (
+    (re.compile(rb"\bNCCL\b"), "of NCCL", "none that names its network, a connection or a warning"),
+    (
+        re.compile(rb"\b(?:step|iter(?:ation)?|batch(?:_idx)?)s?\b\W{0,4}\d", re.I),
+        "with a step",
+        "none that states its time in a form that is read (`--log-pattern` describes other forms)",
+    ),
+    (
+        re.compile(rb"\d\s?(?:ms|s|sec|seconds)\b"),
+        "with a time",
+        "none that names the step which it is of (`--log-pattern` describes other forms)",
+    ),
+)
+
+
+def seen(data: bytes) -> str:
+    """Return what the text holds of what was hoped for, and what its lines lack, as an end of a sentence; else ""."""
+    lines = data.splitlines()
+    for words, what, lack in LACKING:
+        count = sum(words.search(line[:LONGEST_QUESTION]) is not None for line in lines)
+        if count:
+            return f" (it has {count:,} line{'s' * (count != 1)} {what}, but {lack})"
+    return ""
+
+
 def standard_input() -> bytes:
     """Return what was pasted; InputError where that is nothing, or more than anybody pastes."""
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
@@ -59,10 +87,7 @@ def pasted(data: bytes, cache_dir: Path | None, log_pattern: str = "") -> Path:
             (folder / name).write_bytes(part)
             known |= any(each.recognises is not None and each.recognises(folder / name) for each in formats)
         if not known:
-            raise InputError(
-                "the pasted text holds nothing that a reader knows; paste lines with step times, NCCL or watchdog "
-                "lines, or a profiler's table"
-            )
+            raise InputError(f"{UNKNOWN}{seen(data)}; {WANTED}")
     except BaseException:
         discard(folder)
         raise

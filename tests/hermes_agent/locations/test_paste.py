@@ -134,3 +134,16 @@ def test_a_paste_that_cannot_be_read_is_not_named_by_its_folder(
         execute(diagnose, "-")
     assert by_origin(str(error.value)).startswith("pasted text")
     assert "fetched" not in by_origin(str(error.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NCCL is slow on my machines\n", "1 line of NCCL"),
+        ("we are at step 5 of the training\n", "1 line with a step"),
+        ("it took 3 s to load\nand 4 s to save\n", "2 lines with a time"),
+    ],
+)
+def test_a_refused_paste_says_what_it_holds_and_what_is_missing(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        pasted(text.encode(), tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.collective_reports import MISSING_HEAD, MissingRanks
 from tools.sources.job_log.evaluation_times import (
     BRACKETS,
     EvaluationBrackets,
@@ -186,7 +187,10 @@ class Collector:
                 self.rank_timers += [{**asdict(each), "step": stream.step} for each in table.ranks]
             self._timers = None
         if self._table is not None:
-            if self._table.take(line.number, text):
+            labelled = (
+                isinstance(self._table, MissingRanks) and line.rank is not None
+            )  # its "1: " looks like srun's label
+            if self._table.take(line.number, f"{line.rank}: {text}" if labelled else text):
                 return True
             self.actions += self._table.rows[: MOST_ROWS - len(self.actions)]
             self._table = None
@@ -279,8 +283,8 @@ class Collector:
         elif "Comm. Op" in text and "Total Latency" in text:
             self._table = CommSummary()
             self.actions = [each for each in self.actions if each.table != COMMUNICATION]
-        elif "Profiler Report" in text:
-            self._table = LightningTable()
+        elif (begun := self._begun(text)) is not None:
+            self._table = begun
         elif "Mean duration" in text and LIGHTNING_HEAD.match(text):
             self._table = LightningTable()
             self._table.take(line.number, text)
@@ -301,6 +305,12 @@ class Collector:
         self._test = CommTestTable(number, self._kind)
         self._test.take(number, text)
         self.tests.append(self._test)
+
+    def _begun(self, text: str) -> Table | None:
+        """The table that a title of its own begins."""
+        if "issing ranks:" in text and MISSING_HEAD.search(text):
+            return MissingRanks(self.messages.reports)
+        return LightningTable() if "Profiler Report" in text else None
 
     def _seconds(self, line: Line, *words: str) -> float | None:
         """When a line with one of the words was written, on the log's clock; None where it does not say so."""

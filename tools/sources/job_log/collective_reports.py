@@ -12,7 +12,9 @@ import re
 from dataclasses import dataclass, field
 
 from tools.run.recorded.job_log import CollectiveReport
+from tools.sources.job_log.tables import Action
 
+HOROVOD = "a collective of Horovod"
 MOST_REPORTS, MOST_RANKS = 1024, 1024
 NOT_JOINED = re.compile(r"\[([\d, ]{1,2000})\] finished collective #(\d{1,15}), but didn't join collective #(\d{1,15})")
 STARTED = re.compile(r"\s*\[([\d, ]{1,4000})\] (started|finished) (\w{1,40})\s*\Z")
@@ -92,6 +94,11 @@ class CollectiveReports:
             return False
         return True
 
+    def missing(self, rank: int, line: int) -> None:
+        """A rank that Horovod waits for, each once."""
+        if not any(each.kind == "not_joined" and each.ranks == (rank,) for each in self.found):
+            self._add("not_joined", (rank,), line, operation=HOROVOD)
+
     def close(self) -> None:
         """End the counts of NCCL RAS: the ranks that launched fewest are behind, the others ahead."""
         if len(self._counted) > 1:
@@ -116,10 +123,32 @@ class CollectiveReports:
             self.found.append(CollectiveReport(kind, ranks, count, operation, number, line, self.file, **texts))
 
 
+STALLED = re.compile(r"waiting for (?:the )?remainder of ranks for more than \d")
+MISSING_HEAD = re.compile(r"(?:\A|\s)[Mm]issing ranks:\s*\Z")
+MISSING_ROW = re.compile(r"\s*(\d{1,7}): ?\[")
+
+
+@dataclass
+class MissingRanks:
+    """The rows below ``Missing ranks:`` of Horovod's stall inspector: ``1: [allreduce.conv1.weight, ..]``."""
+
+    reports: CollectiveReports
+    rows: list[Action] = field(default_factory=list)  # none: what is read goes to the reports
+
+    def take(self, number_of_line: int, text: str) -> bool:
+        """Read a row; False where the list has ended."""
+        if MISSING_HEAD.search(text):
+            return True
+        row = MISSING_ROW.match(text)
+        if row is not None:
+            self.reports.missing(int(row[1]), number_of_line)
+        return row is not None
+
+
 def _ranks(text: str) -> tuple[int, ...]:
     return tuple(int(each) for each in re.findall(r"\d{1,7}", text)[:MOST_RANKS])
 
 
 def reports(text: str) -> bool:
     """Whether the line alone is of such a report, so that a file with it is output of a job."""
-    return any(each.search(text) is not None for each in (NOT_JOINED, CULPRIT, LAUNCHED))
+    return any(each.search(text) is not None for each in (NOT_JOINED, CULPRIT, LAUNCHED, STALLED))

@@ -149,6 +149,9 @@ WORDS = (
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
     *(
         b"redop",
+        b"emainder of ranks",
+        b"json_stats: ",
+        b"DataLoadingTime",
         b"Metric: ",
         b"__recompiles",
         b"_dynamo/convert_frame",

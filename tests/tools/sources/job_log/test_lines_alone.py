@@ -105,3 +105,31 @@ def test_a_bar_whose_name_stays_while_it_counts_is_of_steps(tmp_path: Path) -> N
     bar = "Epoch 2/10:  {0}0%|###  | {0}/10 [00:{1}<00:06,  6.00s/it]\n"
     steps = read(tmp_path, "".join(bar.format(done, 6 * done) for done in range(2, 9))).steps
     assert not steps.empty
+
+
+STALL = """\
+[2026-03-02 10:00:15.181: W horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be reduced, \
+gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.
+Missing ranks:
+1: [allreduce.conv1.weight, allreduce.conv2.weight]
+3: [allreduce.conv1.weight]
+"""
+
+
+def test_the_ranks_that_horovod_waits_for_are_those_below_its_head(tmp_path: Path) -> None:
+    assert holds_records((STALL.encode(),))
+    assert [each.ranks for each in read(tmp_path, STALL + 2 * STALL).reports] == [(1,), (3,)]
+
+
+def test_the_wait_for_data_of_torch7_s_example_is_a_part_of_its_step(tmp_path: Path) -> None:
+    line = "Epoch: [1][{0}/10000]\tTime 2.000 Err 8.5 Top1-%: 0.20 LR 1e-02 DataLoadingTime {0}.500\n"
+    steps = read(tmp_path, "".join(line.format(at) for at in (1, 2, 3))).steps
+    assert steps["wall_ms"].tolist() == pytest.approx([3500.0, 4500.0, 5500.0])
+    assert steps["data_wait_ms"].tolist() == pytest.approx([1500.0, 2500.0, 3500.0])
+
+
+def test_detectron_s_statistics_are_means_since_the_start(tmp_path: Path) -> None:
+    line = 'json_stats: {{"iter": {}, "loss": 0.7, "mb_qsize": 0, "time": {}}}\n'
+    log = read(tmp_path, line.format(100, 1.5) + line.format(120, 1.6) + line.format(140, 1.7))
+    assert log.grammars == ("Detectron",)
+    assert log.step_time in ("running", "unwound")

@@ -174,8 +174,28 @@ SWIFT_STEP = re.compile(r"global_step/max_steps['\"]: ['\"](\d{1,15})/")
 SWIFT_SPEED = re.compile(rf"train_speed\((s/it|iter/s)\)['\"]: ['\"]?({NUMBER})")
 
 
+DETECTRON = "json_stats: "
+
+
+def _detectron(body: str) -> StepLine | None:
+    """Detectron: ``json_stats: {"iter": 660, .. "mb_qsize": 0, .. "time": 1.884333}``: seconds, the mean since the
+    start."""
+    try:
+        values = msgspec.json.decode(body.strip())
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    at, seconds = (
+        (_number_of(values.get(name)) for name in ("iter", "time")) if isinstance(values, dict) else (None,) * 2
+    )
+    if at is None or at < 0 or seconds is None or not seconds > 0:
+        return None
+    return StepLine("Detectron", int(at), 1e3 * seconds, of="running", average="start", rounding_ms=5e-4)
+
+
 def record_line(text: str) -> StepLine | None:
     """A JSON object or a Python dictionary on a line of its own, as HF Trainer and many scripts print them."""
+    if text.startswith(DETECTRON) and (stats := _detectron(text.removeprefix(DETECTRON))) is not None:
+        return stats
     start = text.find("{")
     body = text[start : text.rfind("}") + 1]
     if text[:start].strip() or not body or len(body) > LONGEST_RECORD:

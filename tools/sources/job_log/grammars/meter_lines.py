@@ -32,6 +32,8 @@ def imagenet(text: str) -> StepLine | None:
     place = PLACE.search(text)
     if place is None:
         return generic_line(text)
+    if "DataLoadingTime" in text and (torch7 := TORCH7.search(text, place.end())):
+        return _torch7(place, torch7)
     found = {name.lower(): (value, mean) for name, value, mean in METER.findall(text, place.end())}
     time = next((found[name] for name in TIMES if name in found), None)
     if time is None:
@@ -49,6 +51,25 @@ def imagenet(text: str) -> StepLine | None:
         data_wait_ms=None if waits is None else 1e3 * waits[0],
         meters=(_meter(time), waits, None if other is None else _meter(other)),
         rounding_ms=_rounding_ms(time[1]),
+    )
+
+
+TORCH7 = re.compile(rf"\bTime ({NUMBER})\s.{{0,200}}\bDataLoadingTime ({NUMBER})(?=\s|\Z)")
+
+
+def _torch7(place: re.Match[str], found: re.Match[str]) -> StepLine | None:
+    """imagenet-multiGPU.torch: ``Epoch: [1][2/10000] Time 1.972 Err 8.5 .. DataLoadingTime 0.043``: seconds that the
+    batch was computed in, and the wait for it before."""
+    computed, waited = number(found[1]), number(found[2])
+    if computed is None or waited is None:
+        return None
+    return StepLine(
+        "Torch7 ImageNet example",
+        int(place[2]),
+        1e3 * (computed + waited),
+        epoch=int(place[1]),
+        of_epoch=steps_behind(place, 2),
+        data_wait_ms=1e3 * waited,
     )
 
 
