@@ -59,7 +59,7 @@ def test_sources_of_checks_are_those_that_their_declarations_say() -> None:
         "traces": ["pipeline.bubble"],
         "output": ["pipeline.schedule"],
     }
-    assert set(looking("slow_device")) == {"traces", "samples", "collectives"}
+    assert set(looking("slow_device")) == {"traces", "samples", "collectives", "output"}
     assert not of_whole(looking("slow_device")["collectives"], causes()["slow_device"])
     assert set(looking("byte_alignment")) == {"NPU tables"}
     assert set(OTHER_TABLES) <= {spec.name for spec in CHECKS if spec.from_records == "tables"}

@@ -145,7 +145,7 @@ def drift(discussion: Discussion, question: Question) -> str:
         if course := _one_way(discussion, profile):
             return blocks([course, _range(discussion, profile)])
         faster = FASTER.search(question.words) is not None
-        opened = paragraph([wording("drift_open_faster" if faster else "drift_open"), reason])
+        opened = paragraph([wording("drift_open_faster") if faster else wording("drift_open"), reason])
         return blocks([opened, _ends(discussion, profile), _range(discussion, profile)])
     if slope is not None and abs(slope.value) >= profile.thresholds["fluctuation_pct"]:  # not told from the variation
         return paragraph([wording("no_steady_drift"), *check.text, _range(discussion, profile)])

@@ -24,6 +24,7 @@ METRICS = {
     "printed_timer_pct": "printed_communication",
     "lone_timer_ms": "lone_communication",
 }
+OF_MICRO_STEPS = "micro_communication"
 
 
 def timed_communication(discussion: Discussion) -> str:
@@ -39,7 +40,7 @@ def timed_communication(discussion: Discussion) -> str:
         parts = listed([f"{{{at}}} in {{n{at}}}" for at in range(len(found))])
         micro = discussion.measured("micro_step_ms") if metric == "lone_timer_ms" else None
         facts = [fact for fact, _ in found] + ([] if micro is None else [micro])
-        words = words if micro is None else "micro_communication"
+        words = words if micro is None else OF_MICRO_STEPS
         text = wording(words).format(parts=parts, micro=f"{{{len(found)}}}")
         return discussion.say(text, *facts, names=tuple(name for _, name in found))
     return ""

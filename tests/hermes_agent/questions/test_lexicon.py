@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from hermes_agent import questions
+from hermes_agent.questions.answers import timed_communication
 from hermes_agent.questions.answers.causes import NOT_FOUND
 from hermes_agent.questions.intents import ANSWERS
 from hermes_agent.questions.reading.question import lexicon
@@ -25,6 +26,7 @@ def test_every_text_is_used_and_every_text_that_is_used_exists() -> None:
     verdicts = ("problem", "healthy", "inconclusive")
     used |= {f"{asked}_{verdict}" for asked in ("well", "slow", "usual") for verdict in (*verdicts, "lost")}
     used |= {f"recorded_{part}" for part in ("data_wait", "waiting", "gc")}
+    used |= set(timed_communication.METRICS.values()) | {timed_communication.OF_MICRO_STEPS}
     used |= {f"not_found_{kind}" for kind in NOT_FOUND} | {"nothing_to_change", "no_advice"}
     assert used == set(lexicon().texts)
 

@@ -12,7 +12,16 @@ from tests.recorded_runs import records_of, step_rows, untraced_profile
 INSIDE_STEPS = {  # what only a trace shows
     *("kernels", "host_calls", "collectives", "waiting", "launch_queue", "utilisation", "named_work"),
     *("two_places", "event", "overlap", "phases", "layers", "code_lines", "worst_shape", "group_cost", "device_gaps"),
-    *("operation", "counts", "streams", "optimizer", "single_collective", "critical_path", "stage_layers"),
+    *(
+        "operation",
+        "counts",
+        "streams",
+        "optimizer",
+        "single_collective",
+        "critical_path",
+        "stage_layers",
+        "device_doing",
+    ),
 }
 
 

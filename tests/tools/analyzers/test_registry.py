@@ -27,6 +27,7 @@ def test_a_mechanism_without_a_check_of_its_own_is_not_covered_by_its_cause() ->
     assert checks_for("slow_device", "thermal") == (
         "computation.slow_device",
         "computation.straggler_report",
+        "computation.core_clock",
         "computation.clocks",
     )
     assert checks_for("byte_alignment") == ("communication.packets",)

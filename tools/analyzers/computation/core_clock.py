@@ -7,7 +7,7 @@ from dataclasses import replace
 from tools.analyzers.computation.rank_speed import slow_device
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
 from tools.analyzers.support.figures import measured
-from tools.analyzers.support.spec import Need, check
+from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Saving
 from tools.metrics.registry import measure
 from tools.views.device.core_clock import readings
@@ -21,7 +21,6 @@ METHOD = "trace: computing time in proportion to the clock, by half"
     *("computation.core_clock", "Clock of the cores", "Do the cores of an NPU compute below their clock?"),
     causes=("slow_device",),
     mechanisms=("down_clock",),
-    needs=(Need.DEVICE,),
 )
 def core_clock(profile: Profile) -> Check | Finding | None:
     """The mean clock while kernels compute against the highest one that was read on any rank."""
