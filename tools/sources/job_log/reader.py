@@ -40,7 +40,7 @@ from tools.sources.job_log.grammars.generic_lines import FREE_LINES
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
-from tools.sources.job_log.grammars.meter_lines import METRIC_LOGGER
+from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.memory_summary import failures
 from tools.sources.job_log.nccl_files import joined_nccl
