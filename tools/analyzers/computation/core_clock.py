@@ -20,7 +20,6 @@ METHOD = "trace: computing time in proportion to the clock, by half"
 @check(
     *("computation.core_clock", "Clock of the cores", "Do the cores of an NPU compute below their clock?"),
     causes=("slow_device",),
-    mechanisms=("down_clock",),
 )
 def core_clock(profile: Profile) -> Check | Finding | None:
     """The mean clock while kernels compute against the highest one that was read on any rank."""

@@ -146,7 +146,7 @@ def test_text_and_database_agree_or_the_difference_is_noted(tmp_path: Path) -> N
 
 
 def test_a_column_that_is_missing_is_unknown_and_not_zero(tmp_path: Path) -> None:
-    head = KERNEL_HEAD.replace("aic_mac_ratio", "aic_mac_share").replace("Block Dim", "Blocks")
+    head = KERNEL_HEAD.replace("aic_mac_ratio", "other_ratio").replace("Block Dim", "Blocks")
     (tmp_path / "kernels.csv").write_text(head + kernel_line("MatMul1", "MatMulV2", "AI_CORE", 12.5, 0.9))
     kernels = tables_of(tmp_path / "kernels.csv").kernels
     assert kernels[["mac_ratio", "block_dim"]].isna().all(axis=None)
