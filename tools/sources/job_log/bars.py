@@ -72,6 +72,7 @@ APART_LINES = 2  # a bar that is drawn again stands in the same line or the next
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
 LEAST_POINTS = 2
+LEAST_ENDS = 2  # of epochs, before more of them are expected
 LEAST_REST_S = 10.0  # after a first step that is one of its own: whole seconds are exact to 10 % of it
 SHORTEST_MS = 0.1  # no step with an optimizer is shorter: a bar of such items counts samples or the like
 
@@ -165,6 +166,7 @@ class Bar:
     number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
     whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
     named_epochs: bool = True  # its name counts on with it to the same total: its items are epochs
+    ends: int = 0  # updates that end an epoch
     mixed: bool = False  # updates of processes at different steps: the time between two is of neither
     shown_s: array[float] = field(default_factory=lambda: array("d"))  # of all updates with rounded counts
 
@@ -177,6 +179,7 @@ class Bar:
             return
         self.whole &= point.done == point.total
         self.named_epochs &= _names_its_count(point)
+        self.ends += point.done == point.total
         self.done.append(done)
         self.elapsed_s.append(-1.0 if point.elapsed_s is None else self.before_s + point.elapsed_s)
         self.step_ms.append(-1.0 if point.step_ms is None else point.step_ms)
@@ -186,6 +189,11 @@ class Bar:
         """The following updates count from 0 and continue this bar."""
         self.before = self.done[-1] if self.done else 0
         self.before_s = max(self.elapsed_s, default=0.0)
+
+    @property
+    def mostly_ends(self) -> bool:
+        """Whether its updates are the ends of epochs, and hardly others between: some show the begin of the next."""
+        return self.whole or (self.ends >= LEAST_ENDS and 2 * self.ends > len(self.done))
 
     @property
     def of_job(self) -> int:
@@ -322,7 +330,7 @@ def _ends_next(bar: Bar, point: BarPoint, line: int, numbers: tuple[str, ...]) -
     """Whether a finished bar is the end of another epoch, of which no other update is there, and not drawn again: it
     stands further down, or shows another time next to other numbers in its name."""
     done = bar.done[-1] - bar.before if bar.done else -1
-    if not (bar.whole and point.done == point.total == done):
+    if not (bar.mostly_ends and point.done == point.total == done):
         return False
     return line - bar.line[-1] >= APART_LINES or (numbers != bar.number and not _same_time(bar, point))
 
@@ -366,7 +374,7 @@ def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
         return [BarRow(1, 1, bar.step_ms[-1], bar.line[-1])], "step"
     from_start = _from_start(bar)
     if not bar.mixed:
-        if bar.whole and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
+        if bar.mostly_ends and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
             return list(_by_clock(bar, True, 1.0)), "bar"
         if bar.seconds >= LEAST_WHOLE_S:
             part_s = min(bar.part_s, bar.seconds / LEAST_POINTS)

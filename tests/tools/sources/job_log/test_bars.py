@@ -189,3 +189,15 @@ def test_bars_that_are_written_to_the_log_count_steps_with_three_digits(tmp_path
     )
     assert point is not None
     assert (point.done, point.total, point.elapsed_s, point.step_ms) == (10_050, 20_000, 2525.0, 250.0)
+
+
+def test_finished_bars_of_epochs_are_all_counted_where_some_show_how_the_next_begins(tmp_path: Path) -> None:
+    text = ""
+    for epoch in range(10):
+        text += f"epoch {epoch}\n" + "\n" * 3 + "100%|####| 6250/6250 [03:47<00:00, 27.42it/s]\n"
+        text += f"  0%|    | {9 + epoch}/6250 [00:00<03:47, 27.37it/s]\n" if epoch in (1, 2, 6) else ""
+        text += f"-- test accuracy 0.{70 + epoch}\n"
+    steps = read(tmp_path, text).steps
+    assert steps["step"].iloc[-1] == 62_500
+    assert steps["span"].sum() == 62_500
+    assert steps["wall_ms"].to_numpy() == pytest.approx(227e3 / 6250, rel=1e-6)
