@@ -160,14 +160,20 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 EVALUATION = "evaluation"  # the topic
 NO_DEVICE = "No such device was sampled"
 NO_ANSWER = "This run has no answer to exactly that"
+CANNOT = "What was asked cannot be measured on this run"
 
 
 def _not_measurable(discussion: Discussion, question: Question, error: UsageError) -> str:
     """Why there is no figure, and what the job's own timers say of a step, or its throughput without a time."""
     if ASKED.search(question.words) and (timed := timed_communication(discussion)):
         return timed
-    why = f"What was asked cannot be measured on this run: {unbracketed(str(error))}."
+    why = f"{CANNOT}: {unbracketed(str(error))}."
     return blocks([why, steps.timed_parts(discussion), job_output.stated_throughput(discussion)])
+
+
+def _by_timers(text: str) -> bool:
+    """Whether what cannot be measured is answered by the job's own timers."""
+    return not text.startswith(CANNOT) and bool(cited_ids(text))
 
 
 def answer_text(discussion: Discussion, question: Question, spoken: Question | None = None) -> tuple[str, str]:
@@ -185,7 +191,7 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
         return name, text
     if text.startswith(NO_DEVICE):
         return name, text
-    unanswered = name == NOT_MEASURABLE or (name == FIGURE and text.startswith(NO_ANSWER))
+    unanswered = (name == NOT_MEASURABLE and not _by_timers(text)) or (name == FIGURE and text.startswith(NO_ANSWER))
     if (unanswered or name in OF_PARTS) and (found := untraced.of_part(discussion, question, text, unanswered)):
         return (RECORDED if unanswered and found.stated else name), found.text
     if name == NOT_UNDERSTOOD and (found := by_diagnosis(discussion, question, understood=False)):

@@ -41,7 +41,7 @@ UNNAMED = (
     "One trace was read, and it does not state its rank, so ranks cannot be compared. What it needs: the traces of the "
     "other ranks for the same steps."
 )
-ONE_PROCESS = "The trace shows one process alone, so ranks cannot be compared."
+ONE_PROCESS = "Only one process is recorded, so ranks cannot be compared."
 EXCESS = "without exposed communication it differs from the median of the other ranks by {0}."
 
 

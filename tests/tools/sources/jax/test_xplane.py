@@ -170,7 +170,7 @@ def test_the_recorded_mi300_run_has_the_kernel_times_of_the_file(traces: Path) -
                     lasted[name] = lasted.get(name, 0) + sum(each for each in taken if isinstance(each, int))
     profile = real_profile(path)
     assert len(profile.run.ranks) == len(lasted) == 8
-    assert {len(rank.steps) for rank in profile.run.ranks} == {5}
+    assert {rank.step_origin for rank in profile.run.ranks} == {"window"}  # five runs of 3 to 60 ms are no steps
     for rank in profile.run.ranks:
         frame = rank.events.frame[rank.events.frame["kind"] == EventKind.KERNEL]
         total_ns = int((frame["end_ns"] - frame["start_ns"]).sum())
