@@ -19,7 +19,7 @@ REAL = (
     "tracelens/mi300_resnet_act_checkpoint.json.gz",
     "hta/critical_path_cuda_event_sync_multi_stream.json.gz",
 )
-KINDS = 16
+KINDS = 15
 TRUE_PASS = 0.99
 
 
