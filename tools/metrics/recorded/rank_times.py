@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -66,11 +67,16 @@ def stage_ranks(profile: Profile) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(map(int, ranks[at : at + size])) for at in range(0, len(ranks), size))
 
 
+def _known(what: str, number: int, numbers: Iterable[int]) -> int:
+    """The number where it is one of these; UsageError with all of them where it is none."""
+    return int(choice(what, str(number), [str(each) for each in sorted(numbers)]))
+
+
 @metric("ms", "time per step of rank {rank} in its timers", "How long does a rank take by the job's timers?")
 def rank_timers_ms(profile: Profile, rank: int) -> Measurement:
     """Mean over the usual steps of the timers of forward and backward on a rank."""
     own = own_times(profile)
-    ms = float(own.ms[choice("rank", rank, sorted(map(int, own.ms.index)))])
+    ms = float(own.ms[_known("rank", rank, own.ms.index)])
     rows = own.rows[own.rows["rank"] == rank]
     return of_lines(job_log(profile), ms, rows, f"timers of rank {rank}")
 
@@ -81,7 +87,7 @@ def rank_timers_ms(profile: Profile, rank: int) -> Measurement:
 def other_ranks_timers_ms(profile: Profile, rank: int) -> Measurement:
     """Median over all ranks but one of the mean time in the timers of forward and backward."""
     own = own_times(profile)
-    choice("rank", rank, sorted(map(int, own.ms.index)))
+    _known("rank", rank, own.ms.index)
     rows = own.rows[own.rows["rank"] != rank]
     return of_lines(job_log(profile), float(own.ms.drop(rank).median()), rows, "timers of the other ranks")
 
@@ -90,7 +96,7 @@ def other_ranks_timers_ms(profile: Profile, rank: int) -> Measurement:
 def stage_timers_ms(profile: Profile, stage: int) -> Measurement:
     """Mean over the ranks of a stage of their time in the timers of forward and backward."""
     own, groups = own_times(profile), stage_ranks(profile)
-    ranks = groups[choice("stage", stage, list(range(len(groups))))]
+    ranks = groups[_known("stage", stage, range(len(groups)))]
     rows = own.rows[own.rows["rank"].isin(ranks)]
     return of_lines(job_log(profile), float(own.ms[list(ranks)].mean()), rows, f"timers of stage {stage}")
 
@@ -119,7 +125,7 @@ def line_times(profile: Profile) -> OwnTimes:
 def rank_lines_ms(profile: Profile, rank: int) -> Measurement:
     """Mean over the usual steps that the lines of a rank state."""
     means = line_times(profile).ms
-    ms = float(means[choice("rank", rank, sorted(map(int, means.index)))])
+    ms = float(means[_known("rank", rank, means.index)])
     steps = job_log(profile).steps
     return of_lines(job_log(profile), ms, steps[steps["rank"] == rank], f"step lines of rank {rank}")
 
@@ -128,7 +134,7 @@ def rank_lines_ms(profile: Profile, rank: int) -> Measurement:
 def other_ranks_lines_ms(profile: Profile, rank: int) -> Measurement:
     """Median over all ranks but one of the mean step that their lines state."""
     means = line_times(profile).ms
-    choice("rank", rank, sorted(map(int, means.index)))
+    _known("rank", rank, means.index)
     steps = job_log(profile).steps
     others = float(means.drop(rank).median())
     return of_lines(job_log(profile), others, steps[steps["rank"] != rank], "step lines of the other ranks")
