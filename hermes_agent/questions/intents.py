@@ -184,7 +184,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     """
     question = at_ends(discussion, question)
     recorded = of_nccl(discussion, question) or recorded_figure(discussion, question)
-    if recorded := recorded or sampled_figure(discussion, question):
+    recorded = recorded or sampled_figure(discussion, question)
+    if recorded := recorded or setup.host_facts(discussion, question):
         return RECORDED, recorded
     name, text = _answered(discussion, question, spoken)
     if question.page:

@@ -32,6 +32,7 @@ LOG_FOLDERS = re.compile(
 MOST_LINKS = 8  # that lead out and are named
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[|\A\s*\[\s*\{')
+LINES_LOOKED_AT = 1 << 14
 LOOKED_AT = 1 << 20  # bytes: Kineto writes properties of devices and the job before the events
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
@@ -154,10 +155,20 @@ def _holds_trace(path: Path) -> bool:
     return TRACE_EVENTS.search(data) is not None
 
 
+def _holds_json_lines(path: Path) -> bool:
+    """Whether the file holds an object on each line, as loggers write their metrics, whatever its name."""
+    try:
+        lines = bytes(beginning(path, LINES_LOOKED_AT).data).split(b"\n", 2)
+    except OSError:
+        return False
+    return len(lines) > 1 and all(each.startswith(b"{") and each.rstrip().endswith(b"}") for each in lines[:2])
+
+
 def _recognised(path: Path, formats: Sequence[RecordFormat]) -> tuple[RecordFormat, ...]:
     """The formats of a file given by its path that no reader of traces knows by its name: the first nested one, else
     all others that know its content, as a job's output may hold a table of nvidia-smi."""
-    asked = [each for each in formats if each.nested or not is_trace_file(path.name)]
+    records = not is_trace_file(path.name) or _holds_json_lines(path)
+    asked = [each for each in formats if each.nested or records]
     known = [each for each in asked if each.recognises is not None and each.recognises(path)]
     return tuple([each for each in known if each.nested][:1] or known)
 

@@ -114,6 +114,39 @@ def _by_environment(discussion: Discussion, library: str | None) -> str:
     return f"Recorded: {listed(found[:LISTED])}." if found else ""
 
 
+HOST_ASKED = re.compile(
+    r"\b(which|what|how many)\b.*\b(gpus?|devices?|accelerators?|cards?|pytorch|torch|cuda|driver|python|cores|cpus?)\b"
+)
+OF_HOST = {
+    re.compile(r"\b(gpus?|devices?|accelerators?|cards?)\b"): ("gpus", "gpu"),
+    re.compile(r"\b(pytorch|torch)\b"): ("torch",),
+    re.compile(r"\bcuda\b"): ("cuda_build", "cuda_runtime"),
+    re.compile(r"\bdriver\b"): ("driver",),
+    re.compile(r"\bpython\b"): ("python",),
+    re.compile(r"\b(cores|cpus?)\b"): ("cores", "cpu"),
+}
+HOST_OTHERWISE = re.compile(
+    r"\b(busy|idle|slow\w*|time|memory|use[sd]?|wait\w*|need\w*|should|would|rank|hot\w*|lower\w*|work|most|least)\b"
+)
+
+
+def host_facts(discussion: Discussion, question: Question) -> str | None:
+    """Versions and devices of a host that env.json or collect_env states, on a run of which nothing else counts them;
+    None where none is asked for or recorded."""
+    words, run = question.words, discussion.profile().run
+    if not HOST_ASKED.search(words) or HOST_OTHERWISE.search(words) or run.ranks or not run.environments:
+        return None
+    wanted = [name for pattern, names in OF_HOST.items() if pattern.search(words) for name in names]
+    found = [
+        f"{quoted(name)} {quoted(own.facts[name])} ({quoted(own.file)}"
+        + (f", line {own.lines[name]})" if name in own.lines else ")")
+        for own in run.environments
+        for name in wanted
+        if name in own.facts
+    ]
+    return f"Recorded: {listed(found[:LISTED])}." if found else None
+
+
 def flops(discussion: Discussion, question: Question) -> str:
     """The MFU where shapes and the device's peak are known, else what is missing."""
     profile = discussion.profile()

@@ -74,3 +74,22 @@ def test_power_alone_is_shown_first_and_then_what_it_does_not_show(tmp_path: Pat
     assert plain[0] == "Device 0 draws 60 W on average, 20 W to 120 W, over 20.0 s of readings."
     assert "does not show when kernels ran" in plain[1]
     assert plain[-1].startswith("Inconclusive")
+
+
+HOST = (
+    "PyTorch version: 2.4.0+cu124\nIs debug build: False\nCUDA used to build PyTorch: 12.4\n"
+    "GPU models and configuration: GPU 0: NVIDIA A100 80GB PCIe\nGPU 1: NVIDIA A100 80GB PCIe\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("which PyTorch and GPU is this?", "`torch` `2.4.0+cu124`"),
+        ("how many GPUs?", "`gpus` `2`"),
+        ("which GPU is it?", "`NVIDIA A100 80GB PCIe`"),
+    ],
+)
+def test_versions_and_devices_of_a_recorded_host_answer_for_it(tmp_path: Path, question: str, said: str) -> None:
+    discussion = discuss(profile_of(tmp_path, HOST))
+    assert said in reply(discussion, question).text

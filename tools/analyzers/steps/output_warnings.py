@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.analyzers.memory.exhausted import exhausted_memory, retries
 from tools.analyzers.support.answers import clean, confidence, say, symptom
 from tools.analyzers.support.figures import measured
@@ -34,6 +36,10 @@ MEANING: dict[WarningKind, str] = {
     "loader_shared_memory": (
         "A worker of PyTorch's data loader ended with a bus error, as it does when shared memory (/dev/shm) is full; a"
         " container of Docker has 64 MB of it unless --shm-size or --ipc=host is given: {0}."
+    ),
+    "oom_kill": (
+        "Slurm reports processes that the kernel killed because the job's memory on the host was exhausted"
+        " (oom-kill): {0}."
     ),
     "slow_compile": "XLA says that it compiles slowly: {0}.",
     "unnamed_timeout": (
@@ -162,12 +168,17 @@ def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
         lines = f"{first.begin_line} and {first.line}"
         return [say(f"An evaluation took {{0}} by the time stamps of lines {lines}.", measure(profile, "evaluation_s"))]
     if count == 1:
-        return [say(f"An evaluation took {{0}} by line {first.line}.", measure(profile, "evaluation_s"))]
+        return [say(f"An evaluation took {{0}} by {_rows(log)} {first.line}.", measure(profile, "evaluation_s"))]
     figures = [measure(profile, "evaluation_s", statistic=each) for each in ("median", "min", "max")]
     by_stamps = all(each.begin_line for each in log.evaluation_times)
-    lead = f"{count:,} lines state the time of an evaluation"
+    lead = f"{count:,} {_rows(log)}s state the time of an evaluation"
     lead = f"By the time stamps of the lines that begin and end them, {count:,} evaluations took" if by_stamps else lead
     return [say(f"{lead}{'' if by_stamps else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
+
+
+def _rows(log: JobLog) -> str:
+    """What states the times of evaluations: lines, or the records of trainer_state.json."""
+    return "record" if TRAINER_STATE.search(log.files[log.evaluation_times[0].file]) else "line"
 
 
 def _inferences(profile: Profile, log: JobLog) -> list[Sentence]:
@@ -209,6 +220,7 @@ def lost_from(profile: Profile) -> int | None:
     return int(later["step"].min())
 
 
+TRAINER_STATE = re.compile(r"trainer_state.*\.json")
 LEAST_LOST = 2  # printed steps: one alone may be a single overflow
 MOST_BARS = 4
 UNSTEADY = " How steady the steps are is not known."

@@ -79,6 +79,7 @@ WarningKind = Literal[
     "slow_callback",
     "loader_killed",
     "loader_shared_memory",
+    "oom_kill",
     "slow_compile",
     "unnamed_timeout",
 ]

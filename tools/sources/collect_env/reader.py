@@ -39,6 +39,7 @@ PACKAGES = (
     *("torchvision", "triton", "deepspeed", "lightning", "pytorch-lightning", "transformers", "accelerate"),
     *("numpy", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "nvidia-cudnn-cu12"),
 )
+MODELS = "GPU models and configuration:"
 ABSENT = ("N/A", "Could not collect", "No CUDA")
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+\Z")
 
@@ -64,6 +65,7 @@ def read_collect_env(path: Path) -> tuple[HostEnvironment, dict[str, str]]:
     models: dict[int, str] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), start=1):
         text = line.strip()[: 2 * LONGEST_VALUE]
+        text = text.removeprefix(MODELS).lstrip()  # as logs print it, the first one in the line of the title
         if (gpu := GPU.match(text)) and text.startswith("GPU "):
             models.setdefault(int(gpu["index"]), gpu["model"][:LONGEST_VALUE])
             lines.setdefault("gpus", number)

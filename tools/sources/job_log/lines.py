@@ -55,6 +55,8 @@ WORDS = (
         b"connect agent[",
         b"| time out",
         b"killed by signal",
+        b"oom-kill",
+        b"oom_kill",
         b"us error encountered",
         b"insufficient shared",
         b"ery slow compile",

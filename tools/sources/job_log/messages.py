@@ -179,6 +179,11 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
             r"|[Uu]nexpected bus error encountered in worker|insufficient shared memory \(shm\)"
         ).search,
     ),
+    (
+        "oom_kill",
+        ("oom-kill", "oom_kill"),
+        re.compile(r"[Dd]etected \d{1,9} oom[-_]kill event|task .{0,40}\boom[-_]kill\b").search,
+    ),
     ("slow_compile", ("ery slow compile",), re.compile(r"\[Compiling .{0,400}\] Very slow compile\?").search),
     ("unnamed_timeout", ("atchdog caught",), UNNAMED_TIMEOUT.search),
     ("stuck_watchdog", ("got stuck",), re.compile(r"watchdog got stuck for \d{1,9} seconds").search),
@@ -228,7 +233,7 @@ MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
 CRASHES = tuple(
     search
     for kind, _, search in WARNINGS
-    if kind in ("loader_killed", "loader_shared_memory", "slow_compile", "unnamed_timeout")
+    if kind in ("loader_killed", "loader_shared_memory", "oom_kill", "slow_compile", "unnamed_timeout")
 )
 
 

@@ -169,6 +169,22 @@ def _facts(collected: Collected, assembled: Assembled, metadata: TraceMetadata) 
     )
 
 
+W_AND_B = "give the run's `.wandb` file, which holds the history and the samples, or its `output.log`"
+OTHER_JSON = (
+    (
+        b'"_runtime"',
+        f"is the summary of a W&B run, the last value of each metric, and holds no times of steps; {W_AND_B}",
+    ),
+    (b'"codePath"', f"describes the host and the program of a W&B run, and holds no times of steps; {W_AND_B}"),
+)
+
+
+def _what_it_is(start: bytes, reason: str) -> str:
+    """What a JSON object without events is, and what to give instead."""
+    other = next((words for key, words in OTHER_JSON if key in start), None)
+    return other or f"is no profiler trace: it has no traceEvents{reason}; {GIVE}"
+
+
 def _refuse_useless(path: Readable, collected: Collected) -> None:
     if not collected.file_bytes:
         raise InputError(f"{path}: is empty; the profiler may not have finished writing it")
@@ -188,7 +204,7 @@ def _refuse_useless(path: Readable, collected: Collected) -> None:
         raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); {GIVE}")
     if collected.shape == "none":
         reason = f" ({collected.damage})" if collected.damage else ""
-        raise InputError(f"{path}: is no profiler trace: it has no traceEvents{reason}; {GIVE}")
+        raise InputError(f"{path}: {_what_it_is(bytes(first.data), reason)}")
     if collected.damage:
         raise InputError(f"{path}: nothing in it can be read: {collected.damage}; copy the file again")
     raise InputError(f"{path}: holds no training run: it records no event with a duration; profile some steps")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from tools.errors import InputError
-from tools.run.recorded.job_log import Cited, JobLog
+from tools.run.recorded.job_log import Cited, EvaluationTime, JobLog
 from tools.sources.decompress import Expansion
 from tools.sources.options import MIB, Limits
 from tools.sources.tracked_steps import tracked_log
@@ -40,12 +41,13 @@ def read_state(path: Path) -> JobLog:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: is no whole trainer_state.json ({error}); copy it again") from error
     found: dict[str, Cited] = {}
-    evaluated_s = 0.0
+    evaluations: list[EvaluationTime] = []
     for place, record in enumerate(state.log_history, start=1):
         for name in OF_TRAINING:
             if (value := _number(record, name)) is not None:
                 found[name] = Cited(str(value), place)
-        evaluated_s += _number(record, EVALUATION) or 0.0
+        if (took_s := _number(record, EVALUATION)) is not None:
+            evaluations.append(EvaluationTime(str(took_s), place))
     if "train_runtime" not in found:
         raise InputError(
             f"{path}: holds no summary of the training, which Trainer writes at its end, and its other records "
@@ -53,9 +55,9 @@ def read_state(path: Path) -> JobLog:
         )
     line = found["train_runtime"].line
     found[STEPS] = Cited(str(state.global_step), line)
-    if evaluated_s > 0.0:
-        found[EVALUATION] = Cited(str(round(evaluated_s, 6)), line)
-    return tracked_log(path.name, None, summary=found)
+    if evaluations:
+        found[EVALUATION] = Cited(str(round(sum(float(each.value) for each in evaluations), 6)), line)
+    return replace(tracked_log(path.name, None, summary=found), evaluation_times=tuple(evaluations))
 
 
 def _number(record: Mapping[str, object], name: str) -> float | None:

@@ -133,3 +133,10 @@ def test_detectron_s_statistics_are_means_since_the_start(tmp_path: Path) -> Non
     log = read(tmp_path, line.format(100, 1.5) + line.format(120, 1.6) + line.format(140, 1.7))
     assert log.grammars == ("Detectron",)
     assert log.step_time in ("running", "unwound")
+
+
+def test_a_process_that_slurm_reports_as_killed_for_memory_is_stated(tmp_path: Path) -> None:
+    text = "slurmstepd: error: Detected 2 oom-kill event(s) in step 12.batch cgroup. Some of your processes may have\n"
+    assert holds_records((text.encode(),))
+    (found,) = read(tmp_path, text).warnings
+    assert (found.kind, found.count, found.first_line) == ("oom_kill", 1, 1)

@@ -36,6 +36,7 @@ def test_the_summary_gives_the_mean_step_and_the_share_of_evaluations(tmp_path: 
     assert mean.value == pytest.approx(112_000.0 / 200)
     assert "line 23" in mean.selector  # the last of 20 losses, two evaluations and the summary
     assert measure(profile, "stated_evaluation_pct").value == pytest.approx(12.5)
+    assert [(each.value, each.line) for each in run.job_log.evaluation_times] == [("7.0", 21), ("7.0", 22)]
 
 
 def test_of_several_checkpoints_the_state_with_the_most_steps_is_used(tmp_path: Path) -> None:

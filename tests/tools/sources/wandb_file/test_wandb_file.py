@@ -312,3 +312,16 @@ def test_empty_fragments_count_towards_the_size_of_a_record(monkeypatch: pytest.
 
     assert records_of(whole(100)) == [b"one two"]
     assert records_of(whole(200)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("wandb-summary.json", '{"loss": 0.1, "_runtime": 2621.7, "_step": 625}', "is the summary of a W&B run"),
+        ("wandb-metadata.json", '{"os": "Linux", "codePath": "train.py"}', "describes the host and the program"),
+    ],
+)
+def test_other_files_of_a_run_are_named_for_what_they_are(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=rf"{said}.*give the run's `\.wandb` file"):
+        load_run([tmp_path / name])

@@ -92,6 +92,8 @@ def _unit_of(name: str) -> str | None:
 def of_mapping(values: Mapping[str, object], grammar: str) -> StepLine | None:
     """The figures of one record with names: a JSON line, a Python dictionary, a row of CSV."""
     low = {field_name(name): value for name, value in values.items()}
+    if {"time", "data_time"} <= low.keys():
+        return _of_mm(low)
     if any(OTHER_RECORD.match(name) for name in low):
         return None
     step = next(
@@ -123,6 +125,24 @@ def _of_its_time(low: Mapping[str, object], grammar: str) -> StepLine | None:
     if seconds is None or not seconds > 0:
         return None
     return StepLine(grammar, UNNUMBERED, 1e3 * seconds, of="step", epoch=_whole_of(low.get("epoch")))
+
+
+def _of_mm(low: Mapping[str, object]) -> StepLine | None:
+    """A record of MMEngine (``vis_data``), of Detectron2 (``iteration``) or, with a mode, of MMCV: seconds, of the last
+    iterations; those of an evaluation have another mode, or no learning rate."""
+    mode, step = low.get("mode"), _whole_of(low.get("iter", low.get("iteration", low.get("step"))))
+    if step is None or mode not in (None, "train") or not any("lr" in name for name in low):
+        return None
+    wall, wait = (_number_of(low[name]) for name in ("time", "data_time"))
+    return StepLine(
+        "MMCV" if mode else "Detectron2" if "iteration" in low else "MMEngine",
+        step,
+        None if wall is None or wall <= 0 else 1e3 * wall,
+        of="mean",
+        epoch=_whole_of(low.get("epoch")) if mode else None,  # MMEngine counts on over epochs
+        data_wait_ms=None if wait is None or wait < 0 else 1e3 * wait,
+        average="" if mode else "window",
+    )
 
 
 def _with_rate(line: StepLine, figures: Mapping[str, float]) -> StepLine:

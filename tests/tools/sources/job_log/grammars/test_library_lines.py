@@ -10,6 +10,7 @@ import pytest
 from tests.tools.sources.job_log.logs import read
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.recognise import is_job_log
+from tools.sources.load import load_run
 
 
 @pytest.mark.parametrize(
@@ -232,3 +233,24 @@ def test_a_mean_that_begins_again_in_a_resumed_process_is_none_over_the_steps_be
     others = log.steps.drop(of_resumed.index)["wall_ms"]
     assert others.min() > 650.0
     assert others.max() < 750.0
+
+
+def test_json_lines_of_mmengine_are_means_over_its_last_iterations_whatever_the_file_is_called(tmp_path: Path) -> None:
+    record = '{{"lr": 0.02, "data_time": 0.25, "loss": 1.5, "time": {0}, "epoch": {1}, "iter": {2}, "step": {2}}}\n'
+    evaluation = '{"accuracy/top1": 43.1, "data_time": 9.0, "time": 10.0, "step": 1}\n'
+    path = tmp_path / "scalars.json"
+    path.write_text("".join(record.format(0.5, at, 69 * at) + evaluation for at in range(1, 9)))
+    log = load_run([path]).job_log
+    assert log is not None
+    assert log.step_time == "window"
+    assert log.steps["step"].tolist() == [69 * at for at in range(1, 9)]
+    assert log.steps["wall_ms"].tolist() == [500.0] * 8
+    assert log.steps["data_wait_ms"].tolist() == [250.0] * 8
+
+
+def test_json_lines_of_mmcv_are_means_since_the_line_before(tmp_path: Path) -> None:
+    record = '{{"mode": "{}", "epoch": {}, "iter": {}, "lr": 0.01, "data_time": 0.1, "time": 0.4, "loss": 2.0}}\n'
+    text = "".join(record.format("train", epoch, at) for epoch in (1, 2) for at in (50, 100, 150))
+    log = read(tmp_path, text + record.format("val", 2, 40), "run.log.json")
+    assert log.step_time == "mean"
+    assert log.steps["wall_ms"].tolist() == [400.0] * 6
