@@ -193,8 +193,9 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     if text.startswith(NO_DEVICE):
         return name, text
     unanswered = (name == NOT_MEASURABLE and not _by_timers(text)) or (name == FIGURE and text.startswith(NO_ANSWER))
-    if (unanswered or name in OF_PARTS) and (found := untraced.of_part(discussion, question, text, unanswered)):
-        return (RECORDED if unanswered and found.stated else name), found.text
+    part = untraced.of_part(discussion, question, text, unanswered) if unanswered or name in OF_PARTS else None
+    if part is not None:
+        return (RECORDED if unanswered and part.stated else name), part.text
     if name == NOT_UNDERSTOOD and (found := by_diagnosis(discussion, question, understood=False)):
         return "overview", found
     if name in OF_THEIR_OWN:

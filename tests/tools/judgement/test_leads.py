@@ -138,7 +138,7 @@ def test_a_pause_in_an_unrecorded_backward_pass_waits_for_another_thread() -> No
         assert (not lead.candidates) != recorded
 
 
-def queued(**layout: int) -> Profile:
+def queued(layout: Layout | None = None) -> Profile:
     """Kernels are queued behind an event for 40 ms of a step of 50, while the host waits in a copy."""
     rank = RankBuilder()
     rank.operator("aten::copy_", 4, 44_990)
@@ -146,7 +146,7 @@ def queued(**layout: int) -> Profile:
     rank.runtime("hipMemcpyWithStream", 6, 44_984)
     rank.kernel("late", 45_000, 4_000, call_us=2)
     rank.step(0, 0, 50_000)
-    return profile_of(rank, layout=Layout(**layout))
+    return profile_of(rank, layout=layout or Layout())
 
 
 def test_idle_time_with_queued_kernels_names_the_call_in_which_the_host_waits() -> None:
@@ -156,9 +156,11 @@ def test_idle_time_with_queued_kernels_names_the_call_in_which_the_host_waits() 
     assert lead.claim.names == ("hipMemcpyWithStream", "aten::copy_")
 
 
-@pytest.mark.parametrize(("layout", "alone"), [({"world_size": 1}, True), ({}, True), ({"world_size": 8}, False)])
-def test_a_job_of_one_process_has_no_straggler(layout: dict[str, int], alone: bool) -> None:
-    found = ranking(queued(**layout))
+@pytest.mark.parametrize(
+    ("layout", "alone"), [(Layout(world_size=1), True), (Layout(), True), (Layout(world_size=8), False)]
+)
+def test_a_job_of_one_process_has_no_straggler(layout: Layout, alone: bool) -> None:
+    found = ranking(queued(layout))
     causes = {each.cause for lead in found.leads for each in lead.candidates}
     assert ("straggler" in causes) != alone
     assert ("other ranks" in found.needs) != alone
