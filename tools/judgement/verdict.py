@@ -366,7 +366,7 @@ def device_work_missing(profile: Profile) -> str:
     for rank in profile.ranks:
         if any(device.possible for device in rank.rank.devices):
             return MAY_BE_DEVICE
-        if not np.isin(rank.kind, KNOWN_WORK).any():
+        if (rank.kind == EventKind.OTHER).any() and not np.isin(rank.kind, KNOWN_WORK).any():
             return UNKNOWN_EVENTS
         if uses_device(rank.rank, profile.run.layout.backend) and not rank.rank.has_device:
             return NO_DEVICE_WORK

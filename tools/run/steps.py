@@ -138,7 +138,7 @@ def _backward_starts(table: EventTable) -> NDArray[np.int64]:
     """When operators and kernels of a backward pass begin, in order of time."""
     frame = table.frame
     found = name_mask(frame["name"], BACKWARD.search) & (frame["kind"].to_numpy() != EventKind.PYTHON)
-    return np.asarray(frame["start_ns"], dtype=np.int64)[found]
+    return np.asarray(frame["start_ns"].to_numpy()[found], dtype=np.int64)
 
 
 def _repeating_marks(
