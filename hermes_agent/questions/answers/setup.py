@@ -133,8 +133,11 @@ HOST_OTHERWISE = re.compile(
 def host_facts(discussion: Discussion, question: Question) -> str | None:
     """Versions and devices of a host that env.json or collect_env states, on a run of which nothing else counts them;
     None where none is asked for or recorded."""
-    words, run = question.words, discussion.profile().run
-    if not HOST_ASKED.search(words) or HOST_OTHERWISE.search(words) or run.ranks or not run.environments:
+    words = question.words
+    if not HOST_ASKED.search(words) or HOST_OTHERWISE.search(words):  # nothing is read of the run for it
+        return None
+    run = discussion.profile().run
+    if run.ranks or not run.environments:
         return None
     wanted = [name for pattern, names in OF_HOST.items() if pattern.search(words) for name in names]
     found = [
