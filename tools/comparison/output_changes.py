@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.analyzers.support.figures import measured
 from tools.errors import UsageError
-from tools.findings import Argument, Fact, Sentence
+from tools.findings import Fact, Sentence
 from tools.metrics.recorded.job_tables import step_timers
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog, NcclFacts
@@ -64,16 +65,9 @@ def _wait(a: Profile, b: Profile) -> Iterator[Pair]:
     if a.series is None or b.series is None:
         return
     ranks = (a.series.slowest_rank, b.series.slowest_rank)
-    known = [_measured(each, "logged_data_wait_ms", rank=rank) for each, rank in zip((a, b), ranks, strict=True)]
+    known = [measured(each, "logged_data_wait_ms", rank=rank) for each, rank in zip((a, b), ranks, strict=True)]
     if known[0] is not None and known[1] is not None:
         yield "", known[0], known[1]
-
-
-def _measured(profile: Profile, metric: str, **arguments: Argument) -> Fact | None:
-    try:
-        return measure(profile, metric, **arguments)
-    except UsageError:
-        return None
 
 
 def _sentence(name: str, before: Fact, after: Fact, step_ms: float) -> Sentence:
@@ -86,7 +80,7 @@ def _sentence(name: str, before: Fact, after: Fact, step_ms: float) -> Sentence:
 
 
 def _skipped(a: Profile, b: Profile) -> list[Sentence]:
-    known = [_measured(each, "skipped_steps_pct", settled=0) for each in (a, b)]
+    known = [measured(each, "skipped_steps_pct", settled=0) for each in (a, b)]
     if known[0] is None or known[1] is None or abs(known[1].value - known[0].value) < a.thresholds["noted_pct"]:
         return []
     return [Sentence("Steps without an update of the weights changed from {0} to {1}.", (known[0], known[1]))]

@@ -132,10 +132,11 @@ def check(
 
 
 def _of_one_step(profile: Profile) -> bool:
-    """Whether all that is known of the steps is one marked step of a trace of devices."""
-    if not profile.traced or profile.series is not None or not profile.run.has_device:
+    """Whether all that is known of the steps is one marked step of one process with a device."""
+    if not profile.traced or profile.series is not None or not profile.run.has_device or len(profile.ranks) > 1:
         return False
-    return all(len(view.steps) == 1 and view.rank.step_origin != "window" for view in profile.ranks)
+    (view,) = profile.ranks
+    return len(view.steps) == 1 and view.rank.step_origin != "window"
 
 
 def _seen_once(profile: Profile, finding: Finding) -> Finding:
