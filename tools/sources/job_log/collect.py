@@ -6,7 +6,8 @@ import re
 from dataclasses import asdict, dataclass, field, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
-from tools.sources.job_log.bars import Bars, bar_point
+from tools.sources.job_log.bar_lines import bar_point
+from tools.sources.job_log.bars import Bars
 from tools.sources.job_log.collective_reports import MISSING_HEAD, MissingRanks
 from tools.sources.job_log.evaluation_times import (
     BRACKETS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tools.run.recorded.job_log import (
@@ -17,6 +16,7 @@ from tools.run.recorded.job_log import (
 )
 from tools.sources.job_log.collective_reports import CollectiveReports
 from tools.sources.job_log.evaluation_times import evaluation_s
+from tools.sources.job_log.exhausted_memory import exhausted
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED
 from tools.sources.job_log.memory_summary import MemorySummary
 from tools.sources.job_log.numbers import in_ms, number
@@ -26,6 +26,7 @@ from tools.sources.job_log.printed_config import PrintedConfig
 from tools.sources.job_log.recompilations import Recompilations
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
+from tools.sources.job_log.warnings import NOT_FINITE, WARNINGS, XLA_TOOK
 from tools.sources.job_log.world_size import WorldSize
 
 MOST_TIMEOUTS = 4096
@@ -33,13 +34,6 @@ TIMEOUT = re.compile(
     r"\[Rank (\d{1,7})\] Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=(\d{1,15}),"
     r" OpType=(\w{1,40}).*?Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
 )
-# As a title of an issue quotes it: without the head of the line and without the rank.
-UNNAMED_TIMEOUT = re.compile(
-    r"Watchdog caught collective operation timeout: Work[NHX]CCL\(SeqNum=\d{1,15}, OpType=\w{1,40}.*?"
-    r"Timeout\(ms\)=\d{1,15}\)(?: ran for (\d{1,15}) milliseconds)?"
-)
-# Before the message of XLA that names what was slow.
-XLA_TOOK = re.compile(r"\bThe operation took (?:(\d{1,3})h)?(?:(\d{1,5})m)?(\d{1,9}(?:\.\d{1,12})?)s\s*\Z")
 XLA_LINES = 4  # from the time to the message: an empty line and a row of stars
 WRITTEN = re.compile(r"\[[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)")  # "[E419 10:42:28.858931807": 19 April
 STATUS = re.compile(
@@ -80,7 +74,6 @@ MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONF
 WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,6})?)\s*\Z")
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
-FLUSHES = re.compile(r"(\d{1,9}) pytorch allocator cache flushes since last step")
 MOST_NOTES = 1 << 16
 MARKS = (
     "sav",
@@ -98,148 +91,6 @@ MARKS = (
     "VAL",
     "Test",
 )
-NOT_FINITE = re.compile(
-    r"(?:loss|grad[ _]?norm)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?[-+]?(?:nan|inf)(?:inity)?\b"
-    r"|number of nan iterations:\s{1,9}[1-9]",
-    re.I,
-)
-ON_CPU = re.compile(
-    r"\b(?:[Tt]rain(?:ing)?|[Rr]un(?:ning)?)\s(?:\w+\s){0,3}on (?:the )?(?:CPU|cpu)\b(?![ _-]?(?:offload|adam))"
-    r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
-    r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
-)
-# Before such words: source code that a job prints names devices as arguments, and single operators fall back to it.
-NOT_ON_CPU = re.compile(
-    r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z|[Oo]ffload|map_location|\A\s*\"\Z"
-)
-LOOKED_BEFORE = 200  # characters
-
-
-def _on_cpu(text: str) -> re.Match[str] | None:
-    """Where a line says that the training runs on the CPU; None for code that names a device, and for fall-backs."""
-    found = ON_CPU.search(text)
-    if found is None or NOT_ON_CPU.search(text, max(found.start() - LOOKED_BEFORE, 0), found.start()):
-        return None
-    return found
-
-
-# With words one of which is in each such line: looking for them costs a tenth of the search.
-WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str] | None]], ...] = (
-    ("allocator_flush", ("cache flushes",), FLUSHES.search),
-    (
-        "fp16_overflow",
-        ("verflow", "OVERFLOW"),
-        re.compile(r"OVERFLOW! .*Skipping step|[Gg]radient overflow\. +Skipping step|scale overflow!").search,
-    ),
-    (
-        "out_of_memory",
-        ("out of memory", "OutOfMemoryError"),
-        re.compile(r"(?:CUDA|HIP|NPU|XPU) out of memory|OutOfMemoryError:").search,
-    ),
-    (
-        "recompile_limit",
-        ("_limit",),
-        re.compile(r"hit config\.(?:recompile_limit|cache_size_limit)|recompile_limit reached").search,
-    ),
-    ("few_loader_workers", ("many workers",), re.compile(r"train_?\s?dataloader.*does not have many workers").search),
-    (
-        "many_loader_workers",
-        ("DataLoader will create",),
-        re.compile(r"DataLoader will create \d{1,6} worker processes.*suggested max number of worker").search,
-    ),
-    (
-        "accelerator_unused",
-        ("available: True",),
-        re.compile(r"\b(?:GPU|TPU|HPU) available: True\b.{0,40}\bused: False\b").search,
-    ),
-    (
-        "operator_on_cpu",
-        ("fall back to run on the CPU", "fallback to CPU", "falling back to CPU"),
-        re.compile(
-            r"[Oo]perator '[\w:.]+' .{0,60}not (?:currently )?supported .{0,60}"
-            r"fall(?:ing)?[ _]?back to (?:run on the )?CPU"
-        ).search,
-    ),
-    (
-        "device_libraries",
-        ("Skipping registering GPU",),
-        re.compile(r"\bSkipping registering GPU devices").search,
-    ),
-    ("uncompiled", ("WON'T CONVERT",), re.compile(r"\bWON'T CONVERT \S").search),
-    (
-        "loader_killed",
-        ("killed by signal: K",),
-        re.compile(r"DataLoader worker \(pid.{0,40}\) is killed by signal: Killed").search,
-    ),
-    (
-        "loader_shared_memory",
-        ("us error", "insufficient shared memory"),
-        re.compile(
-            r"DataLoader worker \(pid.{0,40}\) is killed by signal: Bus error"
-            r"|[Uu]nexpected bus error encountered in worker|insufficient shared memory \(shm\)"
-        ).search,
-    ),
-    (
-        "oom_kill",
-        ("oom-kill", "oom_kill"),
-        re.compile(r"[Dd]etected \d{1,9} oom[-_]kill event|task .{0,40}\boom[-_]kill\b").search,
-    ),
-    ("slow_compile", ("ery slow compile",), re.compile(r"\[Compiling .{0,400}\] Very slow compile\?").search),
-    ("unnamed_timeout", ("atchdog caught",), UNNAMED_TIMEOUT.search),
-    ("stuck_watchdog", ("got stuck",), re.compile(r"watchdog got stuck for \d{1,9} seconds").search),
-    (
-        "slow_callback",
-        ("slow compared to",),
-        re.compile(r"\b[Cc]allback .{0,80}is slow compared to the batch").search,
-    ),
-    (
-        "trains_on_cpu",
-        ("cpu", "CPU"),
-        _on_cpu,
-    ),
-    (
-        "job_restart",
-        ("restart", "DUE TO", "equeu"),
-        re.compile(
-            r"\brestart_count[=: ]{1,3}[1-9]|will restart worker group|DUE TO (?:PREEMPTION|NODE FAILURE)"
-            r"|\b[Jj]ob \d{1,12} (?:has been )?requeued|Requeu(?:e|ing) job"
-        ).search,
-    ),
-    (
-        "accumulation_warning",
-        ("tream mismatch",),
-        re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search,
-    ),
-)
-
-
-_AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?) ([KMGT]i?B|bytes)"
-BYTES = {"bytes": 1.0, **{f"{unit}{of}": 1024.0**at for at, unit in enumerate("KMGT", start=1) for of in ("iB", "B")}}
-# What PyTorch says of the memory of the device when it is exhausted; others: each process that is not this one.
-MEMORY: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("asked", re.compile(f"Tried to allocate {_AMOUNT}")),
-    # PyTorch 2.1 prints "capacty".
-    ("total", re.compile(f"total capaci?ty of {_AMOUNT}|{_AMOUNT} total capacity")),
-    ("free", re.compile(f"{_AMOUNT} (?:is )?free")),
-    ("others", re.compile(rf"Process (?:\d{{1,12}}|[Xx*?#]{{1,20}}|<\w{{1,20}}>) has {_AMOUNT} memory in use")),
-    ("own", re.compile(f"this process has {_AMOUNT} memory in use")),
-    ("allocated", re.compile(f"{_AMOUNT} is allocated by PyTorch|{_AMOUNT} already allocated")),
-    ("reserved", re.compile(f"{_AMOUNT} reserved in total by PyTorch")),
-    ("unused", re.compile(f"{_AMOUNT} is reserved by PyTorch but unallocated")),
-)
-
-
-# Which no other text than a job's output has.
-CRASHES = tuple(
-    search
-    for kind, _, search in WARNINGS
-    if kind in ("loader_killed", "loader_shared_memory", "oom_kill", "slow_compile", "unnamed_timeout")
-)
-
-
-def crashed(text: str) -> bool:
-    """Whether the line alone shows that a job stopped or waited, so that a file with it is its output."""
-    return any(search(text) is not None for search in CRASHES)
 
 
 @dataclass
@@ -354,7 +205,7 @@ class Messages:
         for kind, marks, search in WARNINGS:
             if any(mark in text for mark in marks) and (found := search(text)):
                 if kind == "out_of_memory" and not self.memory:
-                    self.memory = _memory(text, line, self.file)
+                    self.memory = exhausted(text, line, self.file)
                 if kind == "fp16_overflow":
                     self.overflows.take(line, text)
                 self._count(kind, line, self._amount(kind, line, found))
@@ -441,19 +292,3 @@ def _loader_workers(text: str) -> list[tuple[str, str]]:
     """The number of processes that load data for one rank, by the arguments of the program."""
     found = LOADER_WORKERS.search(text) if "workers=" in text else None
     return [("loader_workers", found[1] or found[2])] if found else []
-
-
-def _memory(text: str, line: int, file: int) -> dict[str, Cited]:
-    """The amounts of memory that a line states, in bytes."""
-    found: dict[str, Cited] = {}
-    for name, pattern in MEMORY:
-        amounts = [[part for part in each.groups() if part] for each in pattern.finditer(text)]
-        if amounts:
-            found[name] = Cited(str(sum((number(each[0]) or 0.0) * BYTES[each[1]] for each in amounts)), line, file)
-    if "reserved" in found and "allocated" in found:  # as PyTorch before 2.0 states it
-        left = float(found["reserved"].value) - float(found["allocated"].value)
-        found.setdefault("unused", Cited(str(left), line, file))
-    elif "unused" in found and "allocated" in found:
-        both = float(found["unused"].value) + float(found["allocated"].value)
-        found["reserved"] = Cited(str(both), line, file)
-    return found

@@ -1,37 +1,27 @@
-"""Reads the output of a job, one or several files, into one record: ``read_job_log`` of a file, ``joined`` of all."""
+"""Reads one file of a job's output into its record: ``read_job_log``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import pandas as pd
 
 from tools.errors import InputError
 from tools.run.events import empty_table
-from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import (
     ACTION_COLUMNS,
     COMM_TEST_COLUMNS,
-    MEANS,
     RANK_REPORT_COLUMNS,
     RANK_TIMER_COLUMNS,
     RATE_COLUMNS,
-    SINGLE,
     STEP_COLUMNS,
     TIMER_COLUMNS,
     BarUpdate,
-    EpochTime,
     JobLog,
     LinesApart,
-    OfWholeRun,
-    OtherSteps,
-    StepTime,
     Throughput,
-    WatchdogStatus,
-    WholeRunKind,
 )
-from tools.run.recorded.step_times import both_state
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
 from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
@@ -41,16 +31,13 @@ from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
 from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER
+from tools.sources.job_log.joined_logs import CLOSEST_FIRST, one_clock, step_table
 from tools.sources.job_log.lines import LineReader
-from tools.sources.job_log.memory_summary import failures
-from tools.sources.job_log.nccl_files import joined_nccl
-from tools.sources.job_log.peak_memory import largest
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
 from tools.sources.options import GIB, Limits
 
 LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
-CLOSEST_FIRST: tuple[StepTime, ...] = (*SINGLE, *MEANS, "smoothed", "running", "stamps")
 STEADY_SHARE = 0.5  # of the steps of the unnamed stream: ranks that are named with fewer are not what trains
 
 
@@ -135,7 +122,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     kinds = [series.step_time for series in chosen.values()]
     of_window = {series.grammar for series in chosen.values() if series.step_time == "window"}
     log = JobLog(
-        steps=_table(tables, STEP_COLUMNS),
+        steps=step_table(tables, STEP_COLUMNS),
         timers=_timers(collector.streams, file),
         rank_timers=_frame([{**row, "file": file} for row in collector.rank_timers], RANK_TIMER_COLUMNS),
         rank_reports=_frame([{**row, "file": file} for row in collector.rank_reports.rows], RANK_REPORT_COLUMNS),
@@ -143,7 +130,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         actions=_frame([{**asdict(row), "file": file} for row in collector.actions], ACTION_COLUMNS),
         files=(name,),
         step_time=max(kinds, key=CLOSEST_FIRST.index) if kinds else "step",
-        clock=_one_clock(series.clock for series in chosen.values()),
+        clock=one_clock(series.clock for series in chosen.values()),
         grammars=tuple(dict.fromkeys(series.grammar for series in chosen.values())),
         nccl=collector.nccl.facts(),
         timeouts=collector.messages.timed_out(),
@@ -172,7 +159,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         single_rates=_throughput(collector.streams, file) if METRIC_LOGGER in of_window else None,
         bars=() if tables else _bars(collector.streams, file),
         lines_apart=tuple(
-            LinesApart(each.grammar, _table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS))
+            LinesApart(each.grammar, step_table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS))
             for rank, series in chosen.items()
             for each in series.apart
         ),
@@ -204,12 +191,6 @@ def _bars_of_items(streams: Mapping[Stream, StreamRows]) -> list[str]:
     epochs = [bar for stream in streams.values() if (bar := stream.bars.of_epochs()) is not None]
     said = [OF_EPOCHS.format(bar.line[0], bar.total) for bar in epochs[:1]]
     return said + [OF_ITEMS.format(bar.line[0], bar.total, max(bar.step_ms)) for bar in found[:1]]
-
-
-def _of_silent_ranks(logs: Sequence[JobLog]) -> tuple[WatchdogStatus, ...]:
-    """The statuses of ranks of which no file holds a time-out."""
-    named = {each.rank for log in logs for each in log.timeouts}
-    return tuple(each for log in logs for each in log.statuses if each.rank not in named)
 
 
 def _ambiguous(streams: Mapping[Stream, StreamRows]) -> list[str]:
@@ -262,7 +243,7 @@ def _throughput(streams: Mapping[Stream, StreamRows], file: int) -> Throughput |
     unit = max(found.values(), key=lambda each: len(each[0]))[1]
     used = {rank: each for rank, each in found.items() if each[1] == unit}
     tables = [table.assign(rank=max(rank, 0), file=file) for rank, (table, _, _) in used.items()]
-    return Throughput(_table(tables, RATE_COLUMNS), unit, max(starts for _, _, starts in used.values()))
+    return Throughput(step_table(tables, RATE_COLUMNS), unit, max(starts for _, _, starts in used.values()))
 
 
 def _chosen(streams: Mapping[Stream, StreamRows]) -> tuple[dict[int, Series], list[str]]:
@@ -327,113 +308,14 @@ def _disjoint(one: Series, other: Series) -> bool:
     return lines[0][1] < lines[1][0] or lines[1][1] < lines[0][0]
 
 
-def _one_clock(clocks: Iterable[SampleClock]) -> SampleClock:
-    """The clock of all step lines; none where they are written by several kinds of clocks."""
-    found = set(clocks)
-    return found.pop() if len(found) == 1 else "none"
-
-
 def _timers(streams: Mapping[Stream, StreamRows], file: int) -> pd.DataFrame:
     tables = [
         stream.timers.table().assign(rank=max(rank, 0), file=file)
         for (rank, _), stream in streams.items()
         if stream.timers.step
     ]
-    return _table(tables, TIMER_COLUMNS)
+    return step_table(tables, TIMER_COLUMNS)
 
 
 def _frame(rows: Sequence[Mapping[str, object]], columns: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows)[list(columns)].astype(columns) if rows else empty_table(columns)
-
-
-def _table(tables: Sequence[pd.DataFrame], columns: dict[str, str]) -> pd.DataFrame:
-    whole = [table for table in tables if not table.empty]
-    return pd.concat(whole, ignore_index=True)[list(columns)].astype(columns) if whole else empty_table(columns)
-
-
-def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
-    """One record of all files of a job: of each rank the steps of the file that holds the most of them."""
-    logs = list(reads)
-    if not logs:
-        return None, ()
-    if len(logs) == 1:
-        return replace(logs[0], nccl=joined_nccl([logs[0].nccl])), ()
-    notes: list[str] = []
-    steps: dict[int, pd.DataFrame] = {}
-    holders: dict[int, str] = {}
-    left_out: set[str] = set()
-    others: dict[str, list[pd.DataFrame]] = {}
-    kinds = {log.files[0]: log.step_time for log in logs}
-    for log in logs:
-        for number, table in log.steps.groupby("rank"):
-            rank, name, before = int(str(number)), log.files[0], holders.get(int(str(number)))
-            longer = before is None or len(table) > len(steps[rank])
-            if before is not None:
-                notes.append(f"several files hold steps of rank {rank}; the one with the most is used")
-                left_out.add(before if longer else name)
-                kept, other = (table, steps[rank]) if longer else (steps[rank], table)
-                if both_state(kept, other):
-                    others.setdefault(before if longer else name, []).append(other)
-            if longer:
-                steps[rank], holders[rank] = table, name
-    used = [log for log in logs if not log.steps.empty] or logs
-    settings = {name: value for log in reversed(logs) for name, value in log.settings.items()}
-    whole = replace(
-        logs[0],
-        steps=_table([steps[rank] for rank in sorted(steps)], STEP_COLUMNS),
-        timers=_table([log.timers for log in logs], TIMER_COLUMNS),
-        rank_timers=max((log.rank_timers for log in logs), key=len),  # the last rank of each stage may print them
-        rank_reports=max((log.rank_reports for log in logs), key=len),
-        comm_tests=_table([log.comm_tests for log in logs], COMM_TEST_COLUMNS),
-        actions=_table([log.actions for log in logs], ACTION_COLUMNS),
-        files=tuple(name for log in logs for name in log.files),
-        step_time=max((log.step_time for log in used), key=CLOSEST_FIRST.index),
-        clock=_one_clock(log.clock for log in used),
-        grammars=tuple(dict.fromkeys(name for log in logs for name in log.grammars)),
-        nccl=joined_nccl([log.nccl for log in logs]),
-        timeouts=tuple(each for log in logs for each in log.timeouts),
-        statuses=_of_silent_ranks(logs),
-        warnings=tuple(each for log in logs for each in log.warnings),
-        reports=tuple(each for log in logs for each in log.reports),
-        errors=tuple(each for log in logs for each in log.errors),
-        epoch_times=_epoch_times([log.epoch_times for log in logs]),
-        saves=tuple(each for log in logs for each in log.saves),
-        evaluations=tuple(each for log in logs for each in log.evaluations),
-        evaluation_times=max((log.evaluation_times for log in logs), key=len),  # ranks evaluate together
-        whole_run=_of_whole_run(used),
-        inference_times=max((log.inference_times for log in logs), key=len),
-        memory=next((log.memory for log in logs if log.memory), {}),
-        memory_summary=max((log.memory_summary for log in logs), key=failures),
-        peak_memory=largest([log.peak_memory for log in logs]),
-        settings=settings,
-        ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
-        ranks_stated=any(log.ranks_stated for log in used),
-        restarts=max((log.restarts for log in used), key=len),
-        epochs=next((log.epochs for log in used), None),
-        bar_total=next((log.bar_total for log in used), 0),
-        recompilations=tuple(each for log in logs for each in log.recompilations),
-        test_starts=tuple(each for log in logs for each in log.test_starts),
-        single_rates=next((log.single_rates for log in used if log.single_rates), None),
-        throughput=None if steps else next((log.throughput for log in logs if log.throughput), None),
-        bars=() if steps else tuple(each for log in logs for each in log.bars),
-        bars_apart=tuple(each for log in logs for each in log.bars_apart),
-        lines_apart=tuple(each for log in logs for each in log.lines_apart),
-        unused=tuple(sorted(left_out - set(holders.values()))),
-        used=tuple(dict.fromkeys(holders.values())) if left_out else (),
-        other_steps=tuple(OtherSteps(name, _table(own, STEP_COLUMNS), kinds[name]) for name, own in others.items()),
-    )
-    return whole, tuple(dict.fromkeys(notes))
-
-
-def _of_whole_run(used: Sequence[JobLog]) -> dict[WholeRunKind, OfWholeRun]:
-    """What the files with the steps state of the whole training; of files that differ in it the first."""
-    return {kind: stated for log in reversed(used) for kind, stated in log.whole_run.items()}
-
-
-def _epoch_times(files: Sequence[tuple[EpochTime, ...]]) -> tuple[EpochTime, ...]:
-    """The times of epochs of all files where each names its own ranks; else those of the file with the most."""
-    ranks = [{each.rank for each in own} for own in files]
-    named = set().union(*ranks)
-    if None not in named and sum(map(len, ranks)) == len(named):  # no rank in two of them
-        return tuple(each for own in files for each in own)
-    return max(files, key=len)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
-from tools.sources.job_log.bars import bar_point, names_steps
+from tools.sources.job_log.bar_lines import bar_point, names_steps
 from tools.sources.job_log.collective_reports import reports
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import DICTIONARY_LINES, FREE_LINES, GENERIC_LINES, JSON_LINES
@@ -19,7 +19,7 @@ from tools.sources.job_log.grammars.step_figures import StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import LineReader, line_starts
 from tools.sources.job_log.memory_summary import COUNTS
-from tools.sources.job_log.messages import FLUSHES, TIMEOUT, crashed
+from tools.sources.job_log.messages import TIMEOUT
 from tools.sources.job_log.nccl import HEAD, MASKED_WARN
 from tools.sources.job_log.prefixes import parse_line, stamp_within
 from tools.sources.job_log.profile_tables import holds_row
@@ -28,6 +28,7 @@ from tools.sources.job_log.recompilations import logs_recompilations
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
 from tools.sources.job_log.tables import LIGHTNING_HEAD, TEST_BEGIN, TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
+from tools.sources.job_log.warnings import FLUSHES, crashed
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")

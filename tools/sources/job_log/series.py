@@ -20,22 +20,27 @@ from tools.sources.job_log.meter_means import COLUMNS as METERS
 from tools.sources.job_log.meter_means import meter_row, of_meters
 from tools.sources.job_log.prefixes import LogClock, Stamp, after
 from tools.sources.job_log.running_means import apart, first_windows
+from tools.sources.job_log.starts import (
+    LEAST_ROWS,
+    MISSING,
+    NS_PER_S,
+    first_of_epochs,
+    longest_of,
+    named_epochs,
+    over_epochs,
+    restarts_of,
+    starts_of,
+)
 from tools.sources.job_log.stated_times import held_against
 
 MOST_ROWS = 1 << 20
-LEAST_ROWS = 2
-ENOUGH_ROWS = 20  # of a start: a shorter one shows too little to be used for the number of its steps
-REPEATED_WITHIN = 200  # lines: several processes that print the same step do so next to each other
 SAME_STEP_LINES = 2  # from the line with the loss of a step to the one with its time
-REPEATED_STEPS = 2  # back from the newest
 RUNNING_ROWS = 5  # rising from line to line: a clock that runs since the start, not the time of a step
 RUNNING_GROWTH = 2.0
 # A time without a unit, by the size of its median: nobody's step takes under 1 ms or over 10,000 s.
 SECONDS_BELOW, MS_ABOVE = 1.0, 10_000.0
 STAMP_STEPS = 20.0  # a difference of stamps is used where it is so many times their resolution
 JOINED_STEPS = 10.0  # where neighbouring lines are too close, those so many times the resolution apart are used
-MISSING = float("nan")
-NS_PER_S = 10**9
 
 LEFT_OUT = 1.5  # times the usual distance of two lines: further apart, lines between them are missing
 FIGURES = (
@@ -169,7 +174,7 @@ class StepRows:
         notes = [f"{self.dropped} further step lines were not read"] if self.dropped else []
         notes += [DERIVED] if self.derived else []
         start, stamps = self._longest_start(table, notes)
-        epochs = _epochs(start)
+        epochs = named_epochs(start)
         found = self._times(start, stamps, notes, least)
         if found is None and (rows := _far_apart(stamps)):
             start, stamps = start.iloc[rows].reset_index(drop=True), [stamps[row] for row in rows]
@@ -188,7 +193,7 @@ class StepRows:
             start, kind = apart(start, stamps, self.average, self.rounding_ms, self.window)
         elif self.grammar == METRIC_LOGGER and kind == "window":
             start = first_windows(start)
-        elif kind in SINGLE and (alone := _alone(start)).any():
+        elif kind in SINGLE and (alone := first_of_epochs(start)).any():
             start = start[~alone]
             notes.append(FIRST_OF_EPOCHS)
         start = start[start["wall_ms"] > 0]
@@ -199,7 +204,7 @@ class StepRows:
             return None
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
-        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, _restarts(table), epochs)
+        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, restarts_of(table), epochs)
 
     def _times(
         self,
@@ -222,7 +227,7 @@ class StepRows:
         starts there are; None where fewer than ``LEAST_RATES`` lines state one."""
         whole = self._table()
         start, _ = self._longest_start(whole, [])
-        starts = len(_starts(_over_epochs(whole)[0], whole["line"].to_numpy())[0])
+        starts = len(starts_of(over_epochs(whole)[0], whole["line"].to_numpy())[0])
         kinds = ((SAMPLES, self.unit or SAMPLES_UNIT), (TOKENS, TOKENS_UNIT))
         found = [(start[start[name] > 0], name, unit) for name, unit in kinds]
         own, name, unit = max(found, key=lambda each: len(each[0]))
@@ -243,8 +248,8 @@ class StepRows:
 
     def _longest_start(self, table: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, list[Stamp | None]]:
         """The rows of the start with the most steps, which rise, and their stamps."""
-        steps, guessed = _over_epochs(table)
-        starts, repeated = _starts(steps, table["line"].to_numpy())
+        steps, guessed = over_epochs(table)
+        starts, repeated = starts_of(steps, table["line"].to_numpy())
         if repeated:
             notes.append(
                 f"{repeated} step lines repeat a step, of another process or with other figures; the first is used"
@@ -253,104 +258,13 @@ class StepRows:
             lines = [int(table["line"].iloc[rows[0]]) for rows in starts]
             places = "1 place" if len(starts) == 2 else f"{len(starts) - 1} places"
             notes.append(f"the step number falls at {places}: the longest of these starts is used")
-            best = _longest(starts, steps)
+            best = longest_of(starts, steps)
             notes[-1] += f", from line {lines[best]}"
             rows = starts[best]
         else:
             rows = starts[0] if starts else []
         chosen = table.assign(step=steps, counted=table["step"], guessed=guessed).iloc[rows].reset_index(drop=True)
         return chosen, [self._stamps[row] for row in rows]
-
-
-def _over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Steps counted on where each epoch counts from its own start: its number rises where the step's falls; and the
-    first lines of epochs behind one whose steps no line states, where not every step is printed. An epoch that was
-    there before, as after a restart, is counted as it was then."""
-    steps, epochs = table["step"].to_numpy(), table["epoch"].to_numpy()
-    if np.isnan(epochs).any() or len(steps) <= LEAST_ROWS:
-        return steps, np.zeros(len(steps), dtype=bool)
-    between = np.diff(steps)
-    fresh = np.append(False, (between < 0) & (np.diff(epochs) > 0))
-    usual = float(np.median(between[between > 0])) if (between > 0).any() else 0.0
-    stated = np.append(MISSING, table["of_epoch"].to_numpy()[:-1])
-    lengths = np.append(0.0, steps[:-1]) + (usual if steps.min() == 0 else 0.0)
-    known = np.isfinite(stated) & (stated >= np.append(0.0, steps[:-1]))
-    before, seen = np.zeros(len(steps)), {float(epochs[0]): 0.0}
-    ends = [*(np.flatnonzero(np.diff(epochs)) + 1), len(steps)]
-    for first, end in pairwise(ends):
-        behind = before[first - 1] + (np.where(known, stated, lengths)[first] if fresh[first] else 0.0)
-        fallen = 0.0 if epochs[first] < epochs[first - 1] else behind
-        before[first:end] = seen.setdefault(float(epochs[first]), fallen)
-    return steps + before, fresh & ~known & (usual > 1.0)
-
-
-def _alone(start: pd.DataFrame) -> NDArray[np.bool_]:
-    """First steps of epochs that are printed next to one step of many: each stands for itself, and readers of data
-    start in it. None where no other line has a time."""
-    counted = start["counted"].to_numpy()
-    between = np.diff(counted)
-    rising = between[between > 0]
-    first: NDArray[np.bool_] = counted == counted.min()
-    apart = bool((between < 0).any()) and len(rising) > 0 and counted.min() < float(np.median(rising)) - 1.0
-    timed = start["wall_ms"].notna().to_numpy() | start["bare"].notna().to_numpy()
-    none: NDArray[np.bool_] = np.zeros(len(start), dtype=bool)
-    return first if apart and (timed & ~first).any() else none
-
-
-def _epochs(start: pd.DataFrame) -> Epochs | None:
-    """The epochs that the lines name; None where they name none."""
-    named = start["epoch"].dropna()
-    if named.empty:
-        return None
-    return Epochs(int(named.iloc[0]), int(named.nunique()), not bool(start["guessed"].any()))
-
-
-def _starts(steps: NDArray[np.float64], lines: NDArray[np.float64]) -> tuple[list[list[int]], int]:
-    """Rows of each start of the job, of a step the first; and how many lines repeat one."""
-    starts: list[list[int]] = []
-    repeated = 0
-    for row in range(len(steps)):
-        own = starts[-1] if starts else []
-        if own and steps[row] <= steps[own[-1]]:
-            recent = steps[own[-REPEATED_STEPS:]]
-            if lines[row] - lines[own[-1]] <= REPEATED_WITHIN and steps[row] in recent:
-                repeated += 1
-                continue
-            own = []
-        if not own:
-            starts.append(own)
-        own.append(row)
-    return starts, repeated
-
-
-def _longest(starts: list[list[int]], steps: NDArray[np.float64]) -> int:
-    """The start with the most steps, of equal ones the last; those with few lines only where none has more."""
-    least = min(ENOUGH_ROWS, max(map(len, starts)))
-    counts = [len(rows) * max(_distance(steps[rows]), 1.0) if len(rows) >= least else 0.0 for rows in starts]
-    return max(range(len(starts)), key=lambda place: (counts[place], place))
-
-
-def _restarts(table: pd.DataFrame) -> tuple[Restart, ...]:
-    """The places at which the step number falls as after a checkpoint, with the time between the lines by dates that
-    both state: not to the beginning, and printed as often as before, which another training or an evaluation is not.
-    """
-    steps, _ = _over_epochs(table)
-    starts, _ = _starts(steps, table["line"].to_numpy())
-    lines, written = table["line"].to_numpy(), table["written_ns"].to_numpy()
-    found = []
-    for before, after_it in pairwise(starts):
-        last, first = before[-1], after_it[0]
-        if steps[first] <= steps[before[0]] or _distance(steps[before]) != _distance(steps[after_it]):
-            continue
-        down_s = (written[first] - written[last]) / NS_PER_S
-        known = float(down_s) if down_s >= 0 else None  # NaN where a line states no date
-        found.append(Restart(int(lines[first]), int(steps[last]), int(steps[first]), known))
-    return tuple(found)
-
-
-def _distance(steps: NDArray[np.float64]) -> float:
-    """The usual distance of printed steps; 0 of a single one, which shows none."""
-    return float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
 
 
 def _skipped_between(table: pd.DataFrame) -> pd.DataFrame:

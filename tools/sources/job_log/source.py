@@ -30,8 +30,9 @@ def read_job_logs(found: Sequence[FolderFiles], anchor: Anchor, pattern: str = "
     """The record of all files that hold the job's output; a file that holds nothing of it is listed as excluded."""
     from tools.run.model import Source, SourceStatus
     from tools.sources.job_log.file_ranks import UNNAMED, of_rank, ranks_by_name
+    from tools.sources.job_log.joined_logs import joined
     from tools.sources.job_log.one_job import of_another_job
-    from tools.sources.job_log.reader import joined, read_job_log
+    from tools.sources.job_log.reader import read_job_log
 
     logs: list[JobLog] = []
     places: list[int] = []  # of each log, in the sources

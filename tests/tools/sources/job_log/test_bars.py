@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import read
 from tools.analyzers.steps.output_warnings import single_line
-from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.reader import read_job_log
 from tools.sources.load import load_run
 from tools.views.profile import Profile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import read
-from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.reader import read_job_log
 from tools.sources.job_log.recognise import holds_records
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.sources.job_log.bars import bar_point
+from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.prefixes import parse_line
 
