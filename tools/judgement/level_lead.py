@@ -35,7 +35,7 @@ def level_lead(profile: Profile, series: RunSeries) -> Lead | None:
         return None
     sides = ("after", "before") if longer else ("before", "after")
     levels = tuple(measure(profile, "series_level_ms", side=side) for side in sides)
-    steps = f"{'from' if longer else 'until'} step {change.step}{' on' if longer else ''}"
+    steps = f"{'from' if longer else 'until'} step {series.whole.first_of(change.step)}{' on' if longer else ''}"
     text = f"{steps.capitalize()} a step takes {{0}} instead of {{1}}, which adds {{2}} to the mean step ({{3}})."
     candidates, decide_by = of_change(profile, "slower_later" if longer else "slower_at_first")
     place = Place("step", series.ranks, steps)

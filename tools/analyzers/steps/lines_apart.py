@@ -10,6 +10,7 @@ from tools.views.profile import Profile
 
 MOST_NAMED = 3
 OTHER_FORM = "step line{s} of another form ({{n0}}), as of another program"
+OTHER_TRAINING = "step line{s} of another training ({{n0}})"
 OTHER_TOTAL = "progress bar{s} with another total ({{n0}}), as of another run, another unit or an evaluation"
 ONE, RANGE = "{0} a step", "{0} to {1} a step"
 WAITS = ", {2} of it waiting for data on average"
@@ -26,7 +27,8 @@ def lines_apart(profile: Profile) -> list[Sentence]:
         facts = [measure(profile, "apart_step_ms", place=place, statistic=which) for which in ("min", "max")]
         wait = measured(profile, "apart_wait_pct", place=place)
         alone = len(each.steps) == 1
-        what = (OTHER_TOTAL if each.grammar in log.grammars else OTHER_FORM).format(s="" if alone else "s")
+        other = OTHER_TRAINING if each.training else OTHER_TOTAL if each.grammar in log.grammars else OTHER_FORM
+        what = other.format(s="" if alone else "s")
         lines = f"Line {each.first_line} is a" if alone else f"Lines {each.first_line} to {each.last_line} are"
         states = f"It states {ONE}" if alone else f"They state {RANGE}"
         text = f"{lines} {what}: left out. {states}{'' if wait is None else WAITS}."

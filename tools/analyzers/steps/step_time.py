@@ -16,7 +16,7 @@ from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.level_change import levels_of
-from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
+from tools.metrics.recorded.series import own_means, rank_stalls, run_series, step_series_of
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import SINGLE, JobLog
 from tools.views.parts import PARTS
@@ -70,6 +70,7 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     said += _start(profile, series)
     if series.origin == "job_log" and profile.run.job_log is not None:
         said += bars_apart(profile.run.job_log)
+        said += one_of_several(profile.run.job_log)
         said += [say(OF_EPOCHS)] if _counts_epochs(profile.run.job_log) else []
         said += [say(SUMS)] if profile.run.job_log.step_time == "sum" else []
     if profile.host_records is not None and profile.host_records.sampled is not series:
@@ -81,6 +82,23 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
         ranks = ", by the slowest rank of each" if len(cost.ranks) > 1 else ""
         said.append(say(f"The median profiled step took {{0}} longer than the median of the others{ranks}.", cost))
     return tuple(said)
+
+
+TRAININGS = "The output holds {} trainings below each other; the steps are those of lines {} to {} alone."
+BEGINS = (
+    "The step number begins again at {}, as another training, an epoch without its number or an evaluation does; the "
+    "steps are those of lines {} to {} alone."
+)
+VALIDATED = "The lines also state figures of a validation: the time of an epoch holds it, and a step takes less."
+
+
+def one_of_several(log: JobLog) -> list[Sentence]:
+    """That the steps are of one of several trainings in the output, and what else their times hold."""
+    lines = (int(log.steps["line"].min()), int(log.steps["line"].max()))
+    places = "1 place" if log.begins == 1 else f"{log.begins} places"
+    said = [say(TRAININGS.format(log.trainings, *lines))] if log.trainings > 1 else []
+    said += [say(BEGINS.format(places, *lines))] if log.begins else []
+    return [*said, say(VALIDATED)] if log.validated else said
 
 
 UNEVEN_RATES = 1.5  # the highest over the lowest: less is how evenly steps run
@@ -344,7 +362,7 @@ def change_point(profile: Profile) -> Check:
         return symptom(levels_claim(profile))
     shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
     if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
-        where = _since(steps, change.step)
+        where = _since(steps, change.step, asked.series)
         if asked.series is None:
             return symptom(say(f"{where} the {asked.word}step time differs by {{0}}.", shift))
         levels = [measure(profile, "series_level_ms", side=side) for side in ("after", "before")]
@@ -361,20 +379,21 @@ def change_point(profile: Profile) -> Check:
 WIDE = 1.5  # times the usual distance of two recorded steps: further apart, steps between them are missing
 
 
-def _since(steps: StepSeries, first: int) -> str:
+def _since(steps: StepSeries, first: int, series: RunSeries | None) -> str:
     """Since when the steps from ``first`` on are at their level, as far as recorded steps tell."""
     between = np.diff(steps.numbers)
     before = int(steps.numbers[steps.numbers < first].max())
     if first - before <= WIDE * float(np.median(between)):
-        return f"From step {first} on"
+        return f"From step {first if series is None else series.whole.first_of(first)} on"
     return f"From some step between {before} and {first} on"
 
 
 def levels_claim(profile: Profile) -> Sentence:
     """The levels of the step time one after another, with their first steps; UsageError with fewer than three."""
-    levels = levels_of(profile)
+    levels, series = levels_of(profile), run_series(profile).whole
     facts = tuple(measure(profile, "series_plateau_ms", level=at + 1) for at in range(len(levels)))
-    parts = ["{0} at first", *(f"{{{at}}} from step {each.first} on" for at, each in enumerate(levels[1:], 1))]
+    since = [series.first_of(each.first) for each in levels]
+    parts = ["{0} at first", *(f"{{{at}}} from step {step} on" for at, step in enumerate(since[1:], 1))]
     return Sentence(f"A step takes {', '.join(parts)}.", facts)
 
 

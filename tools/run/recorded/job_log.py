@@ -463,6 +463,7 @@ class LinesApart:
 
     grammar: str
     steps: pd.DataFrame
+    training: bool = False  # they are known to be of another training
 
     @property
     def first_line(self) -> int:
@@ -523,6 +524,9 @@ class JobLog:
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show
+    begins: int = 0  # places at which the step number begins again, other than ``restarts``
+    validated: bool = False  # the time of a step line holds a validation, whose figures it states
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
     throughput: Throughput | None = None  # where the lines state it and no time

@@ -19,7 +19,7 @@ from tools.sources.job_log.evaluation_times import (
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
-from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
+from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS, KERAS_LINES, KerasRuns, evaluation_of
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import RawLine
@@ -81,6 +81,7 @@ class StreamRows:
     timers: TimerRows = field(default_factory=TimerRows)
     step: int = -1  # of the last step line
     micro_steps: int = 0  # whose timers come before any step line, and are numbered by their lines
+    keras: KerasRuns = field(default_factory=KerasRuns)
     ahead: list[Timer] = field(default_factory=list)  # DeepSpeed prints them before the phases of the same step
 
     def begin(self, step: int | None) -> None:
@@ -213,6 +214,8 @@ class Collector:
         elif (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
             self.messages.behind(line.number, text, line.job_rank)
+        elif self._stream(line).keras.header(text):
+            return
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)
             if found.wall_ms is not None:  # "Saving at step 5" of an evaluation names a step as well
@@ -329,13 +332,22 @@ class Collector:
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
         kind = found.grammar
+        if kind in (KERAS_EPOCHS, KERAS_LINES):
+            placed = stream.keras.placed(found, line.number)
+            if placed is None:
+                self._passed(stream, found, line.number, text)
+                return
+            found = placed
         if kind == KERAS_EPOCHS:  # bars of another total are of another run or unit, or of an evaluation
             kind = f"{kind} of {found.steps}"
+        if found.grammar in (KERAS_EPOCHS, KERAS_LINES) and stream.keras.training:
+            kind = f"{kind} in training {stream.keras.training}"
         if kind not in stream.steps:
             if len(stream.steps) >= MOST_KINDS:
                 return
             window = self.messages.settings.get(MEAN_WINDOW)
             stream.steps[kind] = StepRows(found.grammar, window=int(window.value) if window else 0)
+            stream.steps[kind].training = stream.keras.training if found.grammar in (KERAS_EPOCHS, KERAS_LINES) else 0
         rows = stream.steps[kind]
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
             found = replace(found, step=rows.last_step + found.steps)
@@ -349,6 +361,12 @@ class Collector:
         stream.begin(found.step if found.grammar == ENGINE else None)
         if (timers := TIMERS.get(found.grammar)) is not None:
             self._timed(stream, timers(line.number, text))
+
+    def _passed(self, stream: StreamRows, found: StepLine, line: int, text: str) -> None:
+        """A bar of Keras that is of no training: keep the time of an evaluation."""
+        seconds = evaluation_of(found, text)
+        if seconds and not stream.keras.drawn_again(found, line) and len(self.messages.evaluated) < MOST_EPOCHS:
+            self.messages.evaluated.append(EvaluationTime(str(round(seconds, 6)), line, self.file))
 
     def _stream(self, line: Line) -> StreamRows:
         key = (NO_RANK if line.rank is None else line.rank, line.pod)

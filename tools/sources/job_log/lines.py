@@ -178,6 +178,7 @@ WORDS = (
         b"-- GPU ",
     ),
     *(b"alidation", b"alidating", b"valuat", b"eval_loss", b"eval_runtime", b"val_loss", b"Test: "),
+    *(b"Epoch ",),
     *(b"poch time", b"poch Time", b"Time Taken: ", b" time: ", b"poch duration", b"finished in"),
     *(b"collective: ", b"issing ranks", b"oining collective", b"ollective sequence number", b"ranks: "),
 )

@@ -18,6 +18,7 @@ from tools.run.recorded.job_log import (
     STEP_COLUMNS,
     TIMER_COLUMNS,
     BarUpdate,
+    EpochTime,
     JobLog,
     LinesApart,
     Throughput,
@@ -138,7 +139,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         warnings=tuple(collector.messages.warnings.values()),
         reports=tuple(collector.messages.reports.found),
         errors=collector.messages.errors.reported(),
-        epoch_times=tuple(collector.epoch_times),
+        epoch_times=tuple(_better_than_bars(collector)),
         recompilations=tuple(collector.messages.recompiled.found.values()),
         test_starts=collector.separate_tests(),
         saves=tuple(collector.messages.notes["save"]),
@@ -153,13 +154,20 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
+        trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
+        begins=next((series.begins for series in chosen.values()), 0),
+        validated=any(series.validated for series in chosen.values()),
         epochs=next((series.epochs for series in chosen.values()), None),
         bar_total=next((series.total for series in chosen.values()), 0),
         throughput=None if tables else _throughput(collector.streams, file),
         single_rates=_throughput(collector.streams, file) if METRIC_LOGGER in of_window else None,
         bars=() if tables else _bars(collector.streams, file),
         lines_apart=tuple(
-            LinesApart(each.grammar, step_table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS))
+            LinesApart(
+                each.grammar,
+                step_table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS),
+                each.training != series.training,
+            )
             for rank, series in chosen.items()
             for each in series.apart
         ),
@@ -169,6 +177,13 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     )
     notes += [*_ambiguous(collector.streams), *_bars_of_items(collector.streams)]
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
+
+
+def _better_than_bars(collector: Collector) -> list[EpochTime]:
+    """The times of epochs, without those by what is left on a bar whose end states the time of its steps."""
+    kinds = {kind for stream in collector.streams.values() for kind in stream.steps}
+    totals = {int(kind.split()[3]) for kind in kinds if kind.startswith(f"{KERAS_EPOCHS} of ")}
+    return [each for each in collector.epoch_times if not (each.expected and each.items in totals)]
 
 
 AMBIGUOUS = (

@@ -78,6 +78,9 @@ class Series:
     restarts: tuple[Restart, ...] = ()
     epochs: Epochs | None = None
     total: int = 0  # of a progress bar
+    training: int = 0
+    validated: bool = False
+    begins: int = 0  # places at which the number of the step begins again, not as after a checkpoint
     apart: tuple[Series, ...] = ()  # of lines of other forms, all before or all behind these
 
 
@@ -97,6 +100,8 @@ class StepRows:
     unit: str = ""  # what ``samples_per_s`` counts, by the first line that states it
     in_samples: bool = False  # steps are counted in samples, a batch of them at the first line
     window: int = 0  # steps of which a mean is at most, where the output states it
+    training: int = 0  # of several below each other in one text, where headers tell them apart
+    validated: bool = False  # times hold a validation
     derived: bool = False  # a time was derived from what a step holds and what is done per second
     _columns: dict[str, array[float]] = field(default_factory=dict)
     _stamps: list[Stamp | None] = field(default_factory=list)
@@ -141,6 +146,7 @@ class StepRows:
         if line.meters is not None:
             self._meters.extend(meter_row(line.meters))
         self.in_samples |= line.in_samples
+        self.validated |= line.validated
         self.derived |= line.derived
         self.unit = self.unit or line.unit
 
@@ -204,7 +210,20 @@ class StepRows:
             return None
         known = bool(start["written_ns"].notna().any())
         clock: SampleClock = ("unix" if self.zoned else "local") if known else "none"
-        return Series(_typed(start), kind, self.grammar, tuple(notes), clock, restarts_of(table), epochs)
+        restarts = restarts_of(table)
+        begins = len(starts_of(over_epochs(table)[0], table["line"].to_numpy())[0]) - 1 - len(restarts)
+        return Series(
+            _typed(start),
+            kind,
+            self.grammar,
+            tuple(notes),
+            clock,
+            restarts,
+            epochs,
+            training=self.training,
+            validated=self.validated,
+            begins=0 if self.tracked else begins,
+        )
 
     def _times(
         self,

@@ -150,6 +150,14 @@ class RunSeries:
         """The usual steps of one rank, in order; empty when none are recorded."""
         return self._by_rank.get(rank, self.usual.iloc[:0])
 
+    def first_of(self, step: int) -> int:
+        """The first of the steps that the row of this step stands for."""
+        if not self.spans:
+            return step
+        own = self.of(self.slowest_rank)
+        span = own.loc[own["step"] == step, "span"]
+        return step if span.empty else step - int(span.iloc[0]) + 1
+
     def numbers(self, rank: int | None = None) -> tuple[int, ...]:
         """Numbers of the usual steps of one rank or of all."""
         chosen = self.usual if rank is None else self.of(rank)

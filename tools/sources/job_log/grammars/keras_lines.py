@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 
 from tools.run.recorded.job_log import EpochTime
 from tools.sources.job_log.grammars.generic_lines import generic_line
@@ -10,12 +11,69 @@ from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.numbers import NUMBER, clock_s, in_ms
 
 KERAS_LINES, KERAS_EPOCHS = "Keras", "Keras epochs"
+VALIDATED = re.compile(r" - val_\w{1,60}: ")
 KERAS = re.compile(
     rf"(?:\A|\s)(\d{{1,9}})/(\d{{1,9}}) (?:\[[=>.]{{1,60}}\]|[━╸╺ ]{{1,60}}|-)[ -]{{1,6}}(?:ETA: )?(\S{{1,16}})"
     rf"(?: - \S{{1,16}}/epoch)?(?: -)? ({NUMBER})(s|ms|us)/(?:step|sample)"
 )
 KERAS_EPOCH = re.compile(rf"(?:\A|\s)(\d{{1,9}})/\1 - (\S{{1,16}}) - .{{0,600}}?({NUMBER})(s|ms|us)/step")
 KERAS_SECONDS = re.compile(r"(\d{1,9})s\Z")
+
+HEADER = re.compile(r"\A\s{0,9}Epoch:? (\d{1,9})/(\d{1,9})\s{0,9}\Z")
+OF_METRICS = re.compile(r" - \w{1,60}: -?\d")
+
+
+@dataclass
+class KerasRuns:
+    """The trainings of one stream of output by the headers above their bars (``Epoch 3/10``), as far as it has any.
+
+    A header whose number falls, or that counts to another number of epochs, begins another training. A bar without a
+    header of its own is of ``evaluate`` or ``predict``.
+    """
+
+    training: int = 0  # 0: no header so far
+    _headers: int = 0  # of this training
+    _epoch: tuple[int, int] = (0, 0)  # the number in the last header and what it counts to
+    _drawn: bool = False  # a bar stands below it
+    _ended: tuple[int, int] = (-1, 0)  # the line and the total of the bar that ended its epoch
+
+    def header(self, text: str) -> bool:
+        """Whether the line is the header of an epoch."""
+        found = HEADER.match(text) if "poch" in text else None
+        if found is None:
+            return False
+        epoch, count = int(found[1]), int(found[2])
+        again = epoch < self._epoch[0] or (epoch == self._epoch[0] == 1 and self._ended[0] >= 0)
+        if not self.training or count != self._epoch[1] or (again and self._drawn):
+            self.training += 1
+            self._headers = 0
+        self._headers += 1
+        self._epoch, self._drawn, self._ended = (epoch, count), False, (-1, 0)
+        return True
+
+    def placed(self, found: StepLine, line: int) -> StepLine | None:
+        """The line of a bar with the epoch of its header; None where the header's own bar has ended before it,
+        unless the output holds the first header alone."""
+        if not self.training:
+            return found
+        if self._ended[0] >= 0 and not (self._headers == 1 and found.validated and found.steps == self._ended[1]):
+            return None
+        self._drawn = True
+        if found.grammar == KERAS_EPOCHS:
+            self._ended = (line, found.steps)
+            return found
+        return replace(found, epoch=self._epoch[0])
+
+    def drawn_again(self, found: StepLine, line: int) -> bool:
+        """Whether the bar is the one that ended the epoch, drawn once more."""
+        return found.steps == self._ended[1] and line - self._ended[0] <= 1
+
+
+def evaluation_of(found: StepLine, text: str) -> float | None:
+    """The seconds of ``evaluate`` by its finished bar, which states metrics; None of ``predict``, which has none."""
+    if found.grammar != KERAS_EPOCHS or found.wall_ms is None or found.validated or OF_METRICS.search(text) is None:
+        return None
+    return found.wall_ms * found.steps / 1e3
 
 
 def keras(text: str) -> StepLine | None:
@@ -25,7 +83,8 @@ def keras(text: str) -> StepLine | None:
     gives more digits is used."""
     if found := KERAS_EPOCH.search(text):
         ms, _ = _of_bar(found[3], found[4], found[2], int(found[1]))
-        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=int(found[1]))
+        validated = VALIDATED.search(text) is not None
+        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=int(found[1]), validated=validated)
     found = KERAS.search(text)
     if found is None:
         return generic_line(text)
@@ -34,8 +93,9 @@ def keras(text: str) -> StepLine | None:
         return None
     ms, rounding_ms = _of_bar(found[4], found[5], found[3], whole if done == whole else whole - done)
     if done == whole:
-        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=whole)
-    return StepLine(KERAS_LINES, done, ms, of="mean", average="epoch", rounding_ms=rounding_ms)
+        validated = VALIDATED.search(text) is not None
+        return StepLine(KERAS_EPOCHS, UNNUMBERED, ms, of="epoch", steps=whole, validated=validated)
+    return StepLine(KERAS_LINES, done, ms, of="mean", of_epoch=whole, average="epoch", rounding_ms=rounding_ms)
 
 
 def _of_bar(value: str, unit: str, clock: str, steps: int) -> tuple[float | None, float]:

@@ -53,6 +53,7 @@ class StepLine:
     meters: tuple[Meter | None, Meter | None, Meter | None] | None = None  # of the time, the data, and any other
     in_samples: bool = False  # ``step`` counts samples, one batch of them at the first line
     clock_step_s: float = 1e-3  # resolution of ``clock_s``
+    validated: bool = False  # it states figures of a validation that is part of its time
     derived: bool = False  # the time is the samples or tokens of a step over those per second
 
 
