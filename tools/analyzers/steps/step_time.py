@@ -89,6 +89,7 @@ BEGINS = (
     "The step number begins again at {}, as another training, an epoch without its number or an evaluation does; the "
     "steps are those of lines {} to {} alone."
 )
+UNNAMED_BAR = "The progress bar does not name its work: that its items are training steps is assumed."
 VALIDATED = "The lines also state figures of a validation: the time of an epoch holds it, and a step takes less."
 
 
@@ -98,6 +99,7 @@ def one_of_several(log: JobLog) -> list[Sentence]:
     places = "1 place" if log.begins == 1 else f"{log.begins} places"
     said = [say(TRAININGS.format(log.trainings, *lines))] if log.trainings > 1 else []
     said += [say(BEGINS.format(places, *lines))] if log.begins else []
+    said += [say(UNNAMED_BAR)] if log.unnamed_bar else []
     return [*said, say(VALIDATED)] if log.validated else said
 
 

@@ -526,6 +526,7 @@ class JobLog:
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
     trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show
     begins: int = 0  # places at which the step number begins again, other than ``restarts``
+    unnamed_bar: bool = False  # the steps are those of a progress bar that does not name its work
     validated: bool = False  # the time of a step line holds a validation, whose figures it states
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job

@@ -22,6 +22,11 @@ RICH = re.compile(
     rf"(?<=\s)[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
     rf"({NUMBER})\s?(it/s|s/it)"
 )
+# Ultralytics since 8.3: "75% ━━━━━━━━━─── 3/4 1.8s/it 4.2s<1.8s", at the end without what is left.
+TICKED = re.compile(
+    rf"\d{{1,3}}% [━╸╺─]{{1,60}} {COUNT} ({NUMBER})\s?(it/s|s/it) "
+    r"(?P<elapsed>\d[\d:]{0,12}(?:\.\d{1,3})?s?)(?=<|\s|\Z)"
+)
 # tqdm_loggable, which writes a bar's updates to the log every ten seconds, counts above 999 with three digits.
 LOGGED = re.compile(
     rf"\bProgress on:(?P<name>.{{0,60}}?) (?P<done>\d[\d.]{{0,4}})(?P<scale>[kMG]?)(?P<unit>[a-z]{{0,12}})"
@@ -41,9 +46,10 @@ NAME_CHARS = 61  # the name and the space behind it
 # Bars of other work than training steps.
 OTHER = re.compile(
     r"valid|eval|test|predict|sanity|map|filter|load|download|fetch|token|generat|sav|shard|collat|process|extract|build"
-    r"|compil|warm|cache|writ|read|pars|(?<![a-z])(?:val|dev)(?![a-z])",
+    r"|compil|warm|cache|writ|read|pars|(?<![a-z])(?:val|dev)(?![a-z])|\bmAP\d",
     re.I,
 )
+EVALUATION = re.compile(r"valid|eval|test|(?<![a-z])(?:val|dev)(?![a-z])|\bmAP\d", re.I)
 OF_STEPS = re.compile(r"step|train|iter|batch|epoch \d", re.I)  # a single update of another bar may be of anything
 # Ultralytics draws its bar behind the epoch, the memory and the losses; validation has other columns.
 ULTRALYTICS = re.compile(r"(?:\A|\s)(\d{1,6}/\d{1,6})\s{1,20}\d[\d.]{0,9}G(?:\s{1,20}\d[\d.]{0,9}){3,12}:\s{0,9}\Z")
@@ -65,6 +71,8 @@ class BarPoint:
     elapsed_s: float | None
     step_ms: float | None
     rounded: bool = False
+    behind: str = ""  # what stands behind the rate
+    exact: bool = False  # the clock shows tenths of a second
 
 
 def bar_point(text: str) -> BarPoint | None:
@@ -73,10 +81,10 @@ def bar_point(text: str) -> BarPoint | None:
         return _logged(text)
     if "it/s" not in text and "s/it" not in text and CUT_END.search(text) is None:
         return None
-    found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text)
+    found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text) or TICKED.search(text)
     if found is None:
         return None
-    done, total, elapsed, rate, unit = found.group(1, 2, "elapsed", 4, 5)
+    done, total, elapsed, rate, unit = found.group(1, 2, "elapsed", *((3, 4) if found.re is TICKED else (4, 5)))
     shown = number(rate) if rate else None
     step_ms = (
         None
@@ -87,7 +95,8 @@ def bar_point(text: str) -> BarPoint | None:
     if elapsed:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
     name = _name_before(text, found.start()) or (GENERATION if GENERATION in text else "")
-    return BarPoint(name, int(done), int(total), seconds, step_ms)
+    exact = bool(elapsed) and elapsed.endswith("s") and "." in elapsed
+    return BarPoint(name, int(done), int(total), seconds, step_ms, behind=text[found.end() :], exact=exact)
 
 
 def _logged(text: str) -> BarPoint | None:

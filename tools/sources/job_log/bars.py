@@ -11,11 +11,14 @@ from itertools import pairwise
 from statistics import median
 
 from tools.run.recorded.job_log import BarsApart, StepTime
-from tools.sources.job_log.bar_lines import OF_STEPS, OTHER, SHORTEST_MS, BarPoint
+from tools.sources.job_log.bar_lines import EVALUATION, OF_STEPS, OTHER, SHORTEST_MS, BarPoint
+from tools.sources.job_log.bar_work import BEHIND_LINES, LOSS, RUNS_TRAINING, Said, whole_s, work_of
 
 LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
 DIGITS = re.compile(r"\d+")
 WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
+EPOCH_NUMBER = re.compile(r"\bep(?:och)?s?[ :#=\[]{0,3}(\d{1,9})", re.I)
+MOST_EVALUATED = 1 << 14
 # A name that moves on with the bar: "Epoch 9/10" of a bar that has done 8 or 9 of 10.
 NAMED_EPOCH = re.compile(r"\bepochs?:?\s{0,3}\[?(\d{1,9})\s?/\s?(\d{1,9})", re.I)
 LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same text
@@ -51,6 +54,11 @@ class Bar:
     named_epochs: bool = True  # its name counts on with it to the same total: its items are epochs
     ends: int = 0  # updates that end an epoch
     mixed: bool = False  # updates of processes at different steps: the time between two is of neither
+    losses: bool = False  # it shows the loss behind its rate
+    trained: int = 0  # lines behind it that show it is of the training
+    validated: int = 0  # of an evaluation
+    said_line: int = 0  # the first of these
+    epoch: int | None = None  # by its name
     shown_s: array[float] = field(default_factory=lambda: array("d"))  # of all updates with rounded counts
 
     def add(self, point: BarPoint, line: int) -> None:
@@ -119,6 +127,9 @@ class Bars:
         self.apart: BarsApart | None = None
         self.epoch_ms: float | None = None  # of an epoch of several batches, by a profiler's table of the same text
         self.trained = False  # other lines show that steps are trained
+        self.evaluated: list[tuple[float, int]] = []  # seconds and lines of bars that ended an evaluation
+        self.again = 0  # places at which the epoch in the name begins again
+        self._last: tuple[Bar, BarPoint, int] | None = None  # of the last update
         self._open: dict[tuple[str, int], Bar] = {}
         self._behind: dict[tuple[str, int], BarsApart] = {}  # a bar behind another, which has not moved on so far
 
@@ -126,6 +137,10 @@ class Bars:
         """Sort an update to its bar; a count that falls begins the next epoch, or another bar of that name."""
         kind, numbers = (" ".join(DIGITS.sub("#", point.name).split()), point.total), tuple(DIGITS.findall(point.name))
         bar = self._open.get(kind)
+        epoch = EPOCH_NUMBER.search(point.name)
+        if bar is not None and epoch and bar.epoch is not None and int(epoch[1]) < bar.epoch and _ended(bar, point):
+            self.again += 1
+            bar = None
         if bar is not None and point.done == 0 and _ended(bar, point) and numbers == bar.number:
             return  # the next epoch's or another process's: the first step shows it
         mixed = False
@@ -141,7 +156,40 @@ class Bars:
             bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed)
             self.bars.append(bar)
         bar.number = numbers
+        bar.epoch = int(epoch[1]) if epoch else None
         bar.add(point, line)
+        self._last = (bar, point, line)
+        if EVALUATION.search(point.name) and point.done == point.total:
+            self._evaluation(point, line)
+        elif point.behind:
+            postfix, _, behind = point.behind.partition("]")
+            bar.losses |= LOSS.search(postfix) is not None
+            self.said(behind, line)
+
+    def said(self, text: str, line: int) -> None:
+        """Read a line behind an update, which may say what the bar was of; the first that says so counts."""
+        self.trained |= RUNS_TRAINING in text
+        if self._last is None:
+            return
+        bar, point, at = self._last
+        said = work_of(text) if line - at <= BEHIND_LINES else Said()
+        if line - at > BEHIND_LINES or said.training or said.evaluation:
+            self._last = None
+        if said.training:
+            bar.trained += 1
+        elif said.evaluation and point.done == point.total:
+            bar.validated += 1
+            bar.said_line = bar.said_line or line
+            self._evaluation(point, at)
+
+    def _evaluation(self, point: BarPoint, line: int) -> None:
+        """Keep the time of an evaluation that a finished bar counts, of a bar that is drawn again once."""
+        seconds = (
+            None if point.elapsed_s is None else whole_s(point.done, point.elapsed_s, point.step_ms or 0.0, point.exact)
+        )
+        drawn = bool(self.evaluated) and line - self.evaluated[-1][1] <= 1
+        if seconds and not drawn and len(self.evaluated) < MOST_EVALUATED:
+            self.evaluated.append((seconds, line))
 
     def _falls_behind(self, kind: tuple[str, int], found: BarsApart | None) -> bool:
         """Whether the update is of a process behind another; both are there if the one ahead moves on after it."""
@@ -157,7 +205,44 @@ class Bars:
         bars = [bar for bar in self._together() if len(bar.done) >= least and not OTHER.search(bar.name)]
         bars = [bar for bar in bars if not _of_items(bar) and not self.counts_epochs(bar)]
         bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
+        bars = [bar for bar in bars if not self._validates(bar)]
+        evident = [bar for bar in bars if self.evident(bar)]
+        if not evident and len({(DIGITS.sub("#", bar.name), bar.total) for bar in bars}) > 1:
+            return []
+        bars = evident or bars
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
+
+    def evident(self, bar: Bar) -> bool:
+        """Whether something shows that the bar counts training steps: its name, or what is printed behind it."""
+        named = OF_STEPS.search(bar.name) is not None or LOSS.search(bar.name) is not None
+        return (
+            self.trained
+            or named
+            or bar.losses
+            or bar.trained > 0
+            or (bar.mixed and any(each.trained for each in self.bars))
+        )
+
+    def _validates(self, bar: Bar) -> bool:
+        """Whether bars of that name and total are of evaluations, by the lines behind them."""
+        kind = (DIGITS.sub("#", bar.name), bar.total)
+        own = [each for each in self.bars if (DIGITS.sub("#", each.name), each.total) == kind]
+        return sum(each.validated for each in own) > sum(each.trained for each in own)
+
+    def of_evaluation(self) -> Bar | None:
+        """A bar without a name whose evaluation the lines behind it show; None where none is."""
+        return next((bar for bar in self.bars if bar.validated and self._validates(bar)), None)
+
+    def unnamed(self) -> list[Bar]:
+        """Bars of several totals of which nothing shows which one counts training steps, one of each."""
+        bars = [bar for bar in self._together() if len(bar.done) >= LEAST_POINTS and not OTHER.search(bar.name)]
+        bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or self._validates(bar))]
+        kinds = {(DIGITS.sub("#", bar.name), bar.total): bar for bar in reversed(bars)}
+        return (
+            sorted(kinds.values(), key=lambda bar: bar.line[0])
+            if len(kinds) > 1 and not any(map(self.evident, bars))
+            else []
+        )
 
     def counts_epochs(self, bar: Bar) -> bool:
         """Whether its items are epochs: its name counts on with it, or a profiler's table states such a time of one."""

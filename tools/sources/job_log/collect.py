@@ -214,7 +214,14 @@ class Collector:
         elif (point := bar_point(text)) and "timing in s" not in text:
             self._stream(line).bars.take(point, line.number)
             self.messages.behind(line.number, text, line.job_rank)
-        elif self._stream(line).keras.header(text):
+        else:
+            self._of_line(line, text)
+
+    def _of_line(self, line: Line, text: str) -> None:
+        """Read a line that is no row of a table and no update of a progress bar."""
+        stream = self._stream(line)
+        stream.bars.said(text, line.number)
+        if stream.keras.header(text):
             return
         elif (found := step_line(text)) is not None:
             self._add(line, found, text)

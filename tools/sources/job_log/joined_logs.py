@@ -109,6 +109,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         restarts=max((log.restarts for log in used), key=len),
         trainings=max(log.trainings for log in used),
         begins=max(log.begins for log in used),
+        unnamed_bar=any(log.unnamed_bar for log in used),
         validated=any(log.validated for log in used),
         epochs=next((log.epochs for log in used), None),
         bar_total=next((log.bar_total for log in used), 0),

@@ -19,6 +19,7 @@ from tools.run.recorded.job_log import (
     TIMER_COLUMNS,
     BarUpdate,
     EpochTime,
+    EvaluationTime,
     JobLog,
     LinesApart,
     Throughput,
@@ -144,7 +145,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         test_starts=collector.separate_tests(),
         saves=tuple(collector.messages.notes["save"]),
         evaluations=tuple(collector.messages.notes["evaluation"]),
-        evaluation_times=tuple(collector.messages.evaluated),
+        evaluation_times=_evaluations(collector),
         whole_run=collector.whole_run.found(),
         inference_times=tuple(collector.inferences.found),
         memory=collector.messages.memory,
@@ -156,6 +157,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
         trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
         begins=next((series.begins for series in chosen.values()), 0),
+        unnamed_bar=any(series.unnamed for series in chosen.values()),
         validated=any(series.validated for series in chosen.values()),
         epochs=next((series.epochs for series in chosen.values()), None),
         bar_total=next((series.total for series in chosen.values()), 0),
@@ -179,6 +181,17 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
 
+def _evaluations(collector: Collector) -> tuple[EvaluationTime, ...]:
+    """The times of evaluations as lines state them; where none does, of their progress bars."""
+    if collector.messages.evaluated:
+        return tuple(collector.messages.evaluated)
+    bars = [each for stream in collector.streams.values() for each in stream.bars.evaluated]
+    return tuple(
+        EvaluationTime(str(round(seconds, 6)), line, collector.file)
+        for seconds, line in sorted(bars, key=lambda each: each[1])
+    )
+
+
 def _better_than_bars(collector: Collector) -> list[EpochTime]:
     """The times of epochs, without those by what is left on a bar whose end states the time of its steps."""
     kinds = {kind for stream in collector.streams.values() for kind in stream.steps}
@@ -197,6 +210,11 @@ OF_ITEMS = (
 )
 
 
+OF_EVALUATION = "the progress bars of {} items are those of an evaluation by the text behind them (line {}); left out"
+UNNAMED_BARS = (
+    "progress bars of {} items (lines {}) stand in the output, and which of them counts training steps is not stated; "
+    "left out"
+)
 OF_EPOCHS = "a progress bar (line {}) counts {} epochs and no steps; left out"
 
 
@@ -204,7 +222,17 @@ def _bars_of_items(streams: Mapping[Stream, StreamRows]) -> list[str]:
     """Notes on bars that count no steps."""
     found = [bar for stream in streams.values() if (bar := stream.bars.too_short()) is not None]
     epochs = [bar for stream in streams.values() if (bar := stream.bars.of_epochs()) is not None]
-    said = [OF_EPOCHS.format(bar.line[0], bar.total) for bar in epochs[:1]]
+    said = [
+        OF_EVALUATION.format(bar.total, bar.said_line)
+        for stream in streams.values()
+        if (bar := stream.bars.of_evaluation()) is not None
+    ][:1]
+    for own in [bars for stream in streams.values() if (bars := stream.bars.unnamed())][:1]:
+        totals, lines = (
+            " and ".join(map(str, each)) for each in zip(*((bar.total, bar.line[0]) for bar in own[:2]), strict=True)
+        )
+        said.append(UNNAMED_BARS.format(totals, lines))
+    said += [OF_EPOCHS.format(bar.line[0], bar.total) for bar in epochs[:1]]
     return said + [OF_ITEMS.format(bar.line[0], bar.total, max(bar.step_ms)) for bar in found[:1]]
 
 
@@ -301,7 +329,11 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     given = next((series for series in found if series.grammar == GIVEN), None)
     if given is not None:
         return given
-    bars = [series for each in rows.bars.training(least) if (series := series_of_bar(each, least)) is not None]
+    bars = [
+        replace(series, begins=rows.bars.again, unnamed=not rows.bars.evident(each))
+        for each in rows.bars.training(least)
+        if (series := series_of_bar(each, least)) is not None
+    ]
     bar = bars[0] if bars and (least > 1 or len(bars) == 1) else None
     stated = [series for series in found if series.step_time not in ("stamps", "running")]
     stated = [series for series in stated if series.grammar != FREE_LINES] or stated

@@ -80,6 +80,7 @@ class Series:
     total: int = 0  # of a progress bar
     training: int = 0
     validated: bool = False
+    unnamed: bool = False  # nothing shows that the bar counts training steps
     begins: int = 0  # places at which the number of the step begins again, not as after a checkpoint
     apart: tuple[Series, ...] = ()  # of lines of other forms, all before or all behind these
 
