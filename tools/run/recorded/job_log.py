@@ -463,6 +463,7 @@ class LinesApart:
 
     grammar: str
     steps: pd.DataFrame
+    samples: bool = False  # single steps of those that are used, which are sums over all of them
     training: bool = False  # they are known to be of another training
 
     @property

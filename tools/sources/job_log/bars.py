@@ -18,6 +18,7 @@ LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is k
 DIGITS = re.compile(r"\d+")
 WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
 EPOCH_NUMBER = re.compile(r"\bep(?:och)?s?[ :#=\[]{0,3}(\d{1,9})", re.I)
+HELD_SHARE = 2  # updates of a bar of steps for each evaluation between them
 MOST_EVALUATED = 1 << 14
 # A name that moves on with the bar: "Epoch 9/10" of a bar that has done 8 or 9 of 10.
 NAMED_EPOCH = re.compile(r"\bepochs?:?\s{0,3}\[?(\d{1,9})\s?/\s?(\d{1,9})", re.I)
@@ -54,6 +55,8 @@ class Bar:
     named_epochs: bool = True  # its name counts on with it to the same total: its items are epochs
     ends: int = 0  # updates that end an epoch
     mixed: bool = False  # updates of processes at different steps: the time between two is of neither
+    since: int = 0  # the line at which this epoch began
+    held: int = 0  # times that another bar began and ended between two of its updates
     losses: bool = False  # it shows the loss behind its rate
     trained: int = 0  # lines behind it that show it is of the training
     validated: int = 0  # of an evaluation
@@ -85,6 +88,11 @@ class Bar:
     def mostly_ends(self) -> bool:
         """Whether its updates are the ends of epochs, and hardly others between: some show the begin of the next."""
         return self.whole or (self.ends >= LEAST_ENDS and 2 * self.ends > len(self.done))
+
+    @property
+    def holds_passes(self) -> bool:
+        """Whether another bar is drawn from its begin to its end at nearly each of its updates: epochs or the like."""
+        return self.held >= LEAST_POINTS and len(self.done) <= self.held + 2  # with its begin
 
     @property
     def of_job(self) -> int:
@@ -155,6 +163,8 @@ class Bars:
         if bar is None:
             bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed)
             self.bars.append(bar)
+        bar.held += self._held(bar)
+        bar.since = line if len(bar.done) == 0 or bar.done[-1] == bar.before else bar.since
         bar.number = numbers
         bar.epoch = int(epoch[1]) if epoch else None
         bar.add(point, line)
@@ -165,6 +175,13 @@ class Bars:
             postfix, _, behind = point.behind.partition("]")
             bar.losses |= LOSS.search(postfix) is not None
             self.said(behind, line)
+
+    def _held(self, bar: Bar) -> bool:
+        """Whether another bar began and ended since the bar's last update."""
+        if self._last is None or self._last[0] is bar or not bar.done:
+            return False
+        other, point, _ = self._last
+        return point.done == point.total and bar.done[-1] > bar.before and other.since >= bar.line[-1]
 
     def said(self, text: str, line: int) -> None:
         """Read a line behind an update, which may say what the bar was of; the first that says so counts."""
@@ -203,7 +220,7 @@ class Bars:
     def training(self, least: int = LEAST_POINTS) -> list[Bar]:
         """Those of so many updates that may count training steps, the longest first."""
         bars = [bar for bar in self._together() if len(bar.done) >= least and not OTHER.search(bar.name)]
-        bars = [bar for bar in bars if not _of_items(bar) and not self.counts_epochs(bar)]
+        bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or bar.holds_passes)]
         bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
         bars = [bar for bar in bars if not self._validates(bar)]
         evident = [bar for bar in bars if self.evident(bar)]
@@ -213,15 +230,11 @@ class Bars:
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
 
     def evident(self, bar: Bar) -> bool:
-        """Whether something shows that the bar counts training steps: its name, or what is printed behind it."""
+        """Whether something shows that the bar counts training steps: its name, what is printed behind it, or that
+        another bar, as of an evaluation, is drawn between a few of its updates."""
         named = OF_STEPS.search(bar.name) is not None or LOSS.search(bar.name) is not None
-        return (
-            self.trained
-            or named
-            or bar.losses
-            or bar.trained > 0
-            or (bar.mixed and any(each.trained for each in self.bars))
-        )
+        shown = self.trained or bar.losses or bar.trained > 0 or 0 < HELD_SHARE * bar.held < len(bar.done)
+        return named or shown or (bar.mixed and any(each.trained for each in self.bars))
 
     def _validates(self, bar: Bar) -> bool:
         """Whether bars of that name and total are of evaluations, by the lines behind them."""
@@ -236,13 +249,12 @@ class Bars:
     def unnamed(self) -> list[Bar]:
         """Bars of several totals of which nothing shows which one counts training steps, one of each."""
         bars = [bar for bar in self._together() if len(bar.done) >= LEAST_POINTS and not OTHER.search(bar.name)]
-        bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or self._validates(bar))]
+        bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or bar.holds_passes)]
+        bars = [bar for bar in bars if not self._validates(bar)]
         kinds = {(DIGITS.sub("#", bar.name), bar.total): bar for bar in reversed(bars)}
-        return (
-            sorted(kinds.values(), key=lambda bar: bar.line[0])
-            if len(kinds) > 1 and not any(map(self.evident, bars))
-            else []
-        )
+        if len(kinds) == 1 or any(map(self.evident, bars)):
+            return []
+        return sorted(kinds.values(), key=lambda bar: bar.line[0])
 
     def counts_epochs(self, bar: Bar) -> bool:
         """Whether its items are epochs: its name counts on with it, or a profiler's table states such a time of one."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 
 from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bar_lines import bar_point
-from tools.sources.job_log.bars import Bars
 from tools.sources.job_log.collective_reports import MISSING_HEAD, MissingRanks
 from tools.sources.job_log.evaluation_times import (
     BRACKETS,
@@ -19,7 +18,7 @@ from tools.sources.job_log.evaluation_times import (
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
-from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS, KERAS_LINES, KerasRuns, evaluation_of
+from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS, KERAS_LINES, evaluation_of
 from tools.sources.job_log.grammars.step_figures import UNNUMBERED, StepLine
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.lines import RawLine
@@ -28,7 +27,7 @@ from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
 from tools.sources.job_log.rank_reports import RankReports
-from tools.sources.job_log.series import StepRows
+from tools.sources.job_log.streams import NO_RANK, Stream, StreamRows
 from tools.sources.job_log.tables import (
     COMMUNICATION,
     LIGHTNING_HEAD,
@@ -47,7 +46,6 @@ from tools.sources.job_log.tables import (
     CsvTable,
     LightningTable,
     Timer,
-    TimerRows,
     TimerTable,
     chat_timers,
     csv_table,
@@ -60,7 +58,6 @@ from tools.sources.job_log.whole_run import WholeRun
 MEAN_WINDOW = "mean_window"
 AVERAGE_BUS = "average_bus_bandwidth_gb_per_s"
 MOST_STREAMS = 1 << 14
-MOST_KINDS = 256  # of step lines in one stream
 MOST_TESTED_RANKS = 1 << 16
 MOST_AHEAD = 4096  # timers of the micro-batches and the optimizer of one step
 LONGEST_TEXT = 1 << 14  # characters of a line in which records are looked for; verl writes all metrics into one
@@ -68,27 +65,6 @@ MOST_RANKS = 1 << 17
 MOST_RANK_TIMERS = 1 << 20
 MOST_EPOCHS = 1 << 14
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
-NO_RANK = -1
-Stream = tuple[int, str]  # rank (``NO_RANK`` where no line names it) and pod
-
-
-@dataclass
-class StreamRows:
-    """The steps of one stream of output, by the grammar of their lines, and its progress bars."""
-
-    steps: dict[str, StepRows] = field(default_factory=dict)
-    bars: Bars = field(default_factory=Bars)
-    timers: TimerRows = field(default_factory=TimerRows)
-    step: int = -1  # of the last step line
-    micro_steps: int = 0  # whose timers come before any step line, and are numbered by their lines
-    keras: KerasRuns = field(default_factory=KerasRuns)
-    ahead: list[Timer] = field(default_factory=list)  # DeepSpeed prints them before the phases of the same step
-
-    def begin(self, step: int | None) -> None:
-        """The timers of micro-steps before the first step line are of that step, or of the start (None)."""
-        if self.micro_steps:
-            self.timers = TimerRows() if step is None else self.timers.of_step(step)
-            self.micro_steps = 0
 
 
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
@@ -231,6 +207,8 @@ class Collector:
             self.messages.note(line.number, text)
         elif (epoch := epoch_time(text, line.number, self.file)) is not None:
             self._epoch(epoch)
+            if (found := stream.video.ended(text)) is not None:
+                self._add(line, found, text)
         else:
             if text.startswith(TRAINER_RECORD):
                 self._stream(line).bars.trained = True
@@ -338,24 +316,16 @@ class Collector:
         self.messages.stepped(line.number, text, found.step)
         stream = self._stream(line)
         self._numbered |= found.grammar != ENGINE
-        kind = found.grammar
-        if kind in (KERAS_EPOCHS, KERAS_LINES):
+        if found.grammar in (KERAS_EPOCHS, KERAS_LINES):
             placed = stream.keras.placed(found, line.number)
             if placed is None:
                 self._passed(stream, found, line.number, text)
                 return
             found = placed
-        if kind == KERAS_EPOCHS:  # bars of another total are of another run or unit, or of an evaluation
-            kind = f"{kind} of {found.steps}"
-        if found.grammar in (KERAS_EPOCHS, KERAS_LINES) and stream.keras.training:
-            kind = f"{kind} in training {stream.keras.training}"
-        if kind not in stream.steps:
-            if len(stream.steps) >= MOST_KINDS:
-                return
-            window = self.messages.settings.get(MEAN_WINDOW)
-            stream.steps[kind] = StepRows(found.grammar, window=int(window.value) if window else 0)
-            stream.steps[kind].training = stream.keras.training if found.grammar in (KERAS_EPOCHS, KERAS_LINES) else 0
-        rows = stream.steps[kind]
+        window = self.messages.settings.get(MEAN_WINDOW)
+        rows = stream.rows_of(found, int(window.value) if window else 0)
+        if rows is None:
+            return
         if found.step == UNNUMBERED:  # counted by the steps that such lines stand for
             found = replace(found, step=rows.last_step + found.steps)
         stamp = None

@@ -36,13 +36,15 @@ RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"
 TOTAL = re.compile(
     rf"\b(?:Test|Eval|Val): {{0,2}}Total time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d) \({NUMBER} s / it\)"
 )
+# PaddleVideo: the sum over all batches of the validation.
+SUMMED = re.compile(rf"\bEND epoch:\d{{1,9}}\s{{1,9}}val\b.{{0,999}}?\bbatch_cost_sum: ({NUMBER}) sec\b")
 MOST_INFERENCES = 1 << 16
 OF_BATCHES = re.compile(r"\[\s*\d+\s*/\s*\d+\]|\b(?:batch|iter|iteration)\b", re.I)
 NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)\b|/(?:step|it|iter|batch)", re.I)
 # Knover (scripts/train.py: evaluate): a line with the metrics, and behind it the seconds of the whole evaluation.
 EVALUATED = re.compile(r"\A\[Evaluation\]\[\d{1,15}\]")
 TIME_COST = re.compile(rf"\A\ttime cost: ({NUMBER})\s*\Z")
-MARKS = ("_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total time: ")
+MARKS = ("batch_cost_sum", "_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total time: ")
 
 
 def evaluation_s(text: str) -> float | None:
@@ -51,6 +53,8 @@ def evaluation_s(text: str) -> float | None:
         return None
     if found := TOTAL.search(text):
         return clock_s(found[1])
+    if found := SUMMED.search(text):
+        return float(found[1])
     if found := RUNTIME.search(text):
         return float(found[1])
     found = TOOK.search(text) or (None if OF_BATCHES.search(text) else NAMED.search(text))

@@ -15,6 +15,7 @@ from tools.run.recorded.job_log import (
     RANK_REPORT_COLUMNS,
     RANK_TIMER_COLUMNS,
     RATE_COLUMNS,
+    SINGLE,
     STEP_COLUMNS,
     TIMER_COLUMNS,
     BarUpdate,
@@ -26,17 +27,20 @@ from tools.run.recorded.job_log import (
 )
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
-from tools.sources.job_log.collect import ENGINE, NO_RANK, Collector, Stream, StreamRows
+from tools.sources.job_log.collect import ENGINE, Collector
 from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
 from tools.sources.job_log.grammars.keras_lines import KERAS_EPOCHS
+from tools.sources.job_log.grammars.library_lines import PADDLE
 from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER
+from tools.sources.job_log.grammars.video_epochs import VIDEO_EPOCHS
 from tools.sources.job_log.joined_logs import CLOSEST_FIRST, one_clock, step_table
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
+from tools.sources.job_log.streams import NO_RANK, Stream, StreamRows
 from tools.sources.options import GIB, Limits
 
 LIMITS = Limits(expanded_bytes=256 * GIB, expand_s=3600.0)
@@ -168,7 +172,8 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
             LinesApart(
                 each.grammar,
                 step_table([each.table.assign(rank=max(rank, 0), file=file)], STEP_COLUMNS),
-                each.training != series.training,
+                training=each.training != series.training,
+                samples=series.grammar == VIDEO_EPOCHS,
             )
             for rank, series in chosen.items()
             for each in series.apart
@@ -342,6 +347,9 @@ def _best_of(rows: StreamRows, least: int = LEAST_ROWS) -> Series | None:
     for choice in ([] if least == 1 and len(parts) == len(stated) else stated, by_bar, found):
         if choice:
             best = max(choice, key=lambda each: len(each.table))
+            own = [each for each in found if each.grammar == VIDEO_EPOCHS]
+            if own and best.grammar == PADDLE and best.step_time in SINGLE:  # the sum over all steps before samples
+                return replace(own[0], apart=(best,))
             others = [each for each in found if each.step_time != "stamps" and each.grammar != FREE_LINES]
             if best.grammar == KERAS_EPOCHS:  # one line is a whole epoch
                 others = [each for own in rows.steps.values() if (each := own.series(1)) is not None]

@@ -88,3 +88,10 @@ def test_ultralytics_since_8_3_is_read_with_its_evaluations(tmp_path: Path) -> N
     log = read(tmp_path, epochs)
     assert log.steps["wall_ms"].tolist() == pytest.approx([1500.0] * len(log.steps), rel=0.05)
     assert [float(each.value) for each in log.evaluation_times] == pytest.approx([4.8] * 3)
+
+
+def test_a_bar_that_holds_another_one_at_each_update_counts_no_steps(tmp_path: Path) -> None:
+    outer = [f" {10 * at}%|# | {at}/5 [{at:02d}:40<04:00, 100.00s/it]\n" for at in range(6)]
+    text = "".join(f"{drawn}{bars(100, 1.0)}" for drawn in outer[:5]) + outer[5]
+    log = read(tmp_path, text)
+    assert set(log.steps["wall_ms"].round()) == {1000.0}

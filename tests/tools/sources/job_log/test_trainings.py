@@ -88,3 +88,28 @@ def test_a_change_of_level_is_from_the_first_step_of_its_line_on(tmp_path: Path)
     assert profile.series is not None
     assert profile.series.first_of(11_000) == 10_001
     assert lines_apart(profile) == []
+
+
+def video_epoch(number: int, sum_s: float) -> str:
+    """149 batches of 64, of which two are printed: 400 ms of each are computed."""
+    printed = "".join(
+        f"[12/25 14:22:{at // 10:02d}] epoch:[  {number}/25 ] train step:{at:<4} loss: 4.9 lr: 0.010000 "
+        f"batch_cost: {cost:.5f} sec,"
+        f" reader_cost: {cost - 0.4:.5f} sec, ips: {64 / cost:.5f} instance/sec.\n"
+        for at, cost in ((0, 6.4), (100, 2.0))
+    )
+    rate = 149 * 64 / sum_s
+    ends = (
+        f"END epoch:{number}   train loss_avg: 3.9 batch_cost_sum: {sum_s:.5f} sec, avg_ips: {rate:.5f} instance/sec.\n"
+    )
+    return printed + ends + ends.replace("train", "val").replace(f"{sum_s:.5f}", "41.50000")
+
+
+def test_the_sum_over_an_epoch_stands_before_the_steps_that_are_printed(tmp_path: Path) -> None:
+    log = read(tmp_path, "".join(video_epoch(at, 149.0) for at in range(1, 6)))
+    assert log.step_time == "epoch"
+    assert log.steps["span"].tolist() == [149] * 5
+    assert log.steps["wall_ms"].tolist() == pytest.approx([1000.0] * 5)
+    assert log.steps["data_wait_ms"].tolist() == pytest.approx([600.0] * 5)
+    assert [each.samples for each in log.lines_apart] == [True]
+    assert [float(each.value) for each in log.evaluation_times] == [41.5] * 5

@@ -67,6 +67,9 @@ OF_WINDOW = re.compile(
 PADDLE_DIGITS_MS = 0.005
 
 
+PADDLE = "PaddlePaddle"
+
+
 def paddle(text: str) -> StepLine | None:
     """PaddleOCR, PaddleRec, PaddleSeg, PaddleDetection, PaddleNLP: ``... reader_cost: 5.3 s, batch_cost: 5.9 s, ...
     ips: 16.0``, with ``avg_`` before them or not: means over the batches since the line before. PaddleClas prints means
@@ -83,7 +86,7 @@ def paddle(text: str) -> StepLine | None:
     since_epoch = not of_last and OF_EPOCH.search(text) is not None
     first_of_interval = cost[1] is not None and at == 0
     return StepLine(
-        "PaddleClas" if since_epoch else "PaddlePaddle",
+        "PaddleClas" if since_epoch else PADDLE,
         at,
         None if first_of_interval else in_ms(cost[2], "s"),
         of="step" if of_last else "window" if OF_WINDOW.search(text) else "mean",
