@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tools.comparison.compare import Comparison
 
 Outcome = Literal["passed", "within_noise", "regression", "not_assessable"]
+TEST_TIME = "library_time_ms"  # the metric in place of a step where outputs of nccl-tests are compared
 MANY_STEPS = 20  # that a recording should have for the gate
 
 
@@ -73,7 +74,7 @@ def compared(before: Profile, after: Profile) -> RunComparison:
         tuple(without_citations(render(change, ledger)) for change in found.changes),
         tuple(f"Not verified: {note}" for note in found.notes),
         found,
-        change_interval(before, after, found),
+        None if found.step.before.metric == TEST_TIME else change_interval(before, after, found),
         before.thresholds["change_noise_pct"],
     )
 
@@ -84,9 +85,14 @@ def judged(found: RunComparison, allowed_pct: float) -> Gate:
     Noise is the spread of the steps (95 % interval), and what two recordings of one program differ by.
     """
     change, interval = found.change_pct, found.interval
+    of_test = found.comparison.step.before.metric == TEST_TIME
+    what = "the largest message of nccl-tests" if of_test else "the average step"
     if change <= allowed_pct:
-        return Gate("passed", f"the average step changed by {change:+.1f} %, {allowed_pct:g} % longer is allowed")
-    longer = f"the average step is {change:.1f} % longer, {allowed_pct:g} % is allowed"
+        changed = "changed its time by" if of_test else "changed by"
+        return Gate("passed", f"{what} {changed} {change:+.1f} %, {allowed_pct:g} % longer is allowed")
+    longer = f"{what} {'takes' if of_test else 'is'} {change:.1f} % longer, {allowed_pct:g} % is allowed"
+    if of_test:
+        return Gate("not_assessable", f"{longer}, but one run of each shows no noise; repeat both tests")
     if interval is None:
         need = f"record at least {LEAST_STEPS} steps of each run, better {MANY_STEPS}"
         return Gate("not_assessable", f"{longer}, but too few steps were recorded to tell it from noise; {need}")

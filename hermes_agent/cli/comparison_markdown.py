@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.run_comparison import Gate, RunComparison
+from hermes_agent.run_comparison import TEST_TIME, Gate, RunComparison
 from tools.comparison.compare import Difference
 
 VERDICTS = {
@@ -26,9 +26,11 @@ def comparison_markdown(found: RunComparison, gate: Gate | None) -> str:
     parts = [each for each in (*found.comparison.recorded, *found.comparison.parts) if each.before.unit == "ms"]
     step = found.comparison.step
     unprofiled = step.before.metric == "series_step_ms"
-    rows = [_row("average unprofiled step" if unprofiled else "average step", step, found)]
+    of_test = step.before.metric == TEST_TIME
+    name = "time of the largest message" if of_test else "average unprofiled step" if unprofiled else "average step"
+    rows = [_row(name, step, found)]
     rows += [_row(_part(each, unprofiled), each) for each in parts]
-    lines = ["## Training step", ""]
+    lines = ["## nccl-tests" if of_test else "## Training step", ""]
     if gate is not None:
         lines += [f"**{VERDICTS[gate.outcome]}:** {gate.reason}.", ""]
     lines += [found.headline, "", "| | before | after | change |", "|---|---:|---:|---:|", *rows, ""]

@@ -68,7 +68,7 @@ def comparability_of_records(a: Profile, b: Profile) -> Comparability:
     """Of two runs of which the steps alone are compared; NotComparableError where the jobs state other models."""
     logs = a.run.job_log, b.run.job_log
     changed = changed_settings(*logs)
-    _refuse([_differ(each.name, [each.before], [each.after]) for each in changed if each.weight == "model"])
+    refuse([_differ(each.name, [each.before], [each.after]) for each in changed if each.weight == "model"])
     weights = {"work": OTHER_WORK, "layout": OTHER_LAYOUT, "model": 0.0}
     reasons = [_differ(each.name, [each.before], [each.after]) for each in changed]
     score = prod(weights[each.weight] for each in changed)
@@ -119,7 +119,7 @@ def unknown_of_records(a: Profile, b: Profile) -> tuple[str, ...]:
 
 def _refused_below_least(score: float, reasons: Sequence[str]) -> Comparability:
     if score < LEAST:
-        _refuse([f"comparability {score:.2f} is below {LEAST:g}: {', '.join(reasons)}"])
+        refuse([f"comparability {score:.2f} is below {LEAST:g}: {', '.join(reasons)}"])
     return Comparability(round(score, 2), tuple(reasons))
 
 
@@ -140,21 +140,21 @@ def likeness(a: Profile, b: Profile) -> float:
     with_shapes = len(layers(a)) > 0 and len(layers(b)) > 0
     if shared < LIKENESS_LEAST and named < (NAMES_LEAST if with_shapes else LIKENESS_LEAST):
         reasons.append("they run clearly different models (their layers, kernels and operators have little in common)")
-    _refuse(reasons)
+    refuse(reasons)
     return max(shared, named)
 
 
 def require_series(a: Profile, b: Profile) -> None:
     """Raises NotComparableError with the reasons why the step times in the records of two runs cannot be compared."""
-    _refuse([_no_series(a, "first"), _no_series(b, "second")])
+    refuse([_no_series(a, "first"), _no_series(b, "second")])
     first, second = (() if each.series is None else each.series.ranks for each in (a, b))
-    _refuse([_sizes(a, b, ("world_size",)), _differ("ranks", first, second, "records of other ")])
+    refuse([_sizes(a, b, ("world_size",)), _differ("ranks", first, second, "records of other ")])
 
 
 def require_steps(a: Profile, b: Profile) -> None:
     """The same of a traced run and one with records alone, whose ranks may differ."""
     missing = [_no_series(each, which) for each, which in ((a, "first"), (b, "second")) if not each.traced]
-    _refuse([*missing, _sizes(a, b, ("world_size",))])
+    refuse([*missing, _sizes(a, b, ("world_size",))])
 
 
 def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
@@ -203,7 +203,8 @@ def _device_models(a: Profile, b: Profile) -> str:
     return _differ("device model", first, second) if first and second else ""
 
 
-def _refuse(reasons: Sequence[str]) -> None:
+def refuse(reasons: Sequence[str]) -> None:
+    """Raises NotComparableError with the reasons that are given; does nothing where all are empty."""
     if given := "; ".join(reason for reason in reasons if reason):
         advice = "Record both with the same model, devices and ranks"
         score = "" if "comparability " in given else f" (comparability 0 of 1, {LEAST:g} is the least)"

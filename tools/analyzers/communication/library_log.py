@@ -12,7 +12,7 @@ from tools.findings import Check, Finding, Sentence
 from tools.metrics.recorded.job_log import largest_communicator
 from tools.metrics.recorded.repeated_lines import nccl_warning, nccl_warnings
 from tools.metrics.registry import measure
-from tools.run.recorded.job_log import JobLog, NcclFacts
+from tools.run.recorded.job_log import NO_HEAD, JobLog, NcclFacts
 from tools.views.profile import Profile
 
 NO_COST = "what another setting would save cannot be read from a log"
@@ -240,7 +240,7 @@ def _path(profile: Profile, log: JobLog) -> list[Sentence]:
         said.append(say("Its largest communicator has {0}.", channels))
     if (paths := measured(profile, "nccl_path_bandwidth")) is not None:
         said.append(say("By its topology a path to another device or to an adapter has {0} at most.", paths))
-    return said + ([_tested(profile, log), *_separate(log)] if len(log.comm_tests) else [])
+    return said + ([_tested(profile, log), *_without_head(log), *_separate(log)] if len(log.comm_tests) else [])
 
 
 def _separate(log: JobLog) -> list[Sentence]:
@@ -248,6 +248,17 @@ def _separate(log: JobLog) -> list[Sentence]:
     hosts = tuple(dict.fromkeys(each.value for each in log.test_starts))
     count = "two" if len(hosts) == 2 else f"{len(hosts)}"
     return [say(SEPARATE_TESTS % count, names=hosts[:2])] if len(hosts) > 1 else []
+
+
+NO_HEAD_SAID = (
+    "The head of the table is not in the text: the columns are those of nccl-tests, as size over time gives the "
+    "algorithm's bandwidth in each row; which collective was tested, and between which devices, is not stated."
+)
+
+
+def _without_head(log: JobLog) -> list[Sentence]:
+    """That rows were read without their head."""
+    return [say(NO_HEAD_SAID)] if (log.comm_tests["kind"] == NO_HEAD).any() else []
 
 
 def _tested(profile: Profile, log: JobLog) -> Sentence:

@@ -31,6 +31,7 @@ RANK_REPORT_COLUMNS = {
     **dict.fromkeys(("line", "file", "rank"), "int64"),
     **{"figure": "str", "most": "bool", "value": "float64"},
 }
+NO_HEAD = "no head"  # the collective of rows of nccl-tests that stand without the head of their table
 COMM_TEST_COLUMNS = {
     **dict.fromkeys(("line", "file", "size_bytes", "elements"), "int64"),
     **{"kind": "str", "in_place": "bool", "time_us": "float64", "algbw_gb_per_s": "float64"},

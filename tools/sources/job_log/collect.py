@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, replace
 
-from tools.run.recorded.job_log import Cited, EpochTime, EvaluationTime
+from tools.run.recorded.job_log import NO_HEAD, Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.collective_reports import MISSING_HEAD, MissingRanks
+from tools.sources.job_log.comm_tests import (
+    TEST_AVERAGE,
+    TEST_BEGIN,
+    TEST_HEAD,
+    TEST_NAME,
+    TEST_RANK,
+    TESTED_WITHIN,
+    CommTestTable,
+    goes_on,
+    headless_row,
+)
 from tools.sources.job_log.evaluation_times import (
     BRACKETS,
     EvaluationBrackets,
@@ -32,17 +43,10 @@ from tools.sources.job_log.tables import (
     COMMUNICATION,
     LIGHTNING_HEAD,
     MOST_ROWS,
-    TEST_AVERAGE,
-    TEST_BEGIN,
-    TEST_HEAD,
-    TEST_NAME,
-    TEST_RANK,
-    TESTED_WITHIN,
     TIMER_HEAD,
     Action,
     CommOperations,
     CommSummary,
-    CommTestTable,
     CsvTable,
     LightningTable,
     Timer,
@@ -121,6 +125,8 @@ class Collector:
         text = text[:LONGEST_TEXT]
         if " Pid " in text and (listed := TEST_RANK.match(text)) and len(self._test_ranks) < MOST_TESTED_RANKS:
             self._test_ranks.append((int(listed[1]), Cited(listed[2], line.number, self.file)))
+        if self._test is not None and self._test.kind == NO_HEAD and not goes_on(text):
+            self._test = None
         if self._test is not None:
             self._tested(line.number, text)
         elif not text.strip():
@@ -263,9 +269,9 @@ class Collector:
         self._timed(stream, timers)
 
     def _opens_table(self, line: Line, text: str) -> bool:
-        if "out-of-place" in text or TEST_HEAD.search(text) or TEST_BEGIN.match(text):
-            self._begin_test(line.number, text)
-        elif "_perf" in text and (named := TEST_NAME.search(text)):
+        if self._begins_test(line.number, text):
+            return True
+        if "_perf" in text and (named := TEST_NAME.search(text)):
             self._kind = named[1] or named[2]
         elif "across ranks (" in text and (head := TIMER_HEAD.search(text)):
             self._timers = TimerTable(head[2]), self._stream(line)
@@ -288,12 +294,17 @@ class Collector:
             return False
         return True
 
-    def _begin_test(self, number: int, text: str) -> None:
+    def _begins_test(self, number: int, text: str) -> bool:
+        """Whether the line begins a table of nccl-tests: its head, or a row that stands without one."""
+        headed = "out-of-place" in text or bool(TEST_HEAD.search(text) or TEST_BEGIN.match(text))
+        if not headed and not (text.lstrip()[:1].isdigit() and headless_row(text)):
+            return False
         if named := TEST_NAME.search(text):
             self._kind = named[1] or named[2]
-        self._test = CommTestTable(number, self._kind)
+        self._test = CommTestTable(number, self._kind if headed else NO_HEAD)
         self._test.take(number, text)
         self.tests.append(self._test)
+        return True
 
     def _begun(self, text: str) -> Table | None:
         """The table that a title of its own begins."""

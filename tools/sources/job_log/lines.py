@@ -151,6 +151,9 @@ WORDS = (
     # nccl-tests, memory_summary(), and what watchdogs, NCCL RAS and the flight recorder's analysis write of ranks.
     *(
         b"redop",
+        b" sum  ",
+        b" none  ",
+        b" sum -1 ",
         b"emainder of ranks",
         b"json_stats: ",
         b"DataLoadingTime",

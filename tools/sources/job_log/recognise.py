@@ -11,6 +11,11 @@ from pathlib import Path
 from tools.sources.decompress import GZIP_MAGIC, beginning, opened, unpacked_name
 from tools.sources.job_log.bar_lines import bar_point, names_steps
 from tools.sources.job_log.collective_reports import reports
+from tools.sources.job_log.comm_tests import (
+    TEST_BEGIN,
+    TEST_HEAD,
+    headless_row,
+)
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import DICTIONARY_LINES, FREE_LINES, GENERIC_LINES, JSON_LINES
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -27,7 +32,7 @@ from tools.sources.job_log.rank_reports import FIGURE, MARK
 from tools.sources.job_log.recompilations import logs_recompilations
 from tools.sources.job_log.reported_errors import HCCL, XID
 from tools.sources.job_log.side_work import side_work
-from tools.sources.job_log.tables import LIGHTNING_HEAD, TEST_BEGIN, TEST_HEAD, TIMER_HEAD, csv_table, flat_timers
+from tools.sources.job_log.tables import LIGHTNING_HEAD, TIMER_HEAD, csv_table, flat_timers
 from tools.sources.job_log.warnings import FLUSHES, crashed
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
@@ -146,7 +151,7 @@ def _of_table(line: int, text: str) -> bool:
     """Whether the line is the head or a row of a table that programs and profilers print."""
     if TIMER_HEAD.search(text) or LIGHTNING.match(text) or "out-of-place" in text or TEST_HEAD.search(text):
         return True
-    if TEST_BEGIN.match(text):
+    if TEST_BEGIN.match(text) or headless_row(text):
         return True
     if "Mean duration" in text and LIGHTNING_HEAD.match(text):
         return True

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.sources.job_log.logs import megatron, read
+from tools.run.recorded.job_log import NO_HEAD
+from tools.sources.job_log.comm_tests import headless_row
 from tools.sources.job_log.nccl import NcclReader
 from tools.sources.job_log.recognise import holds_records
 
@@ -131,6 +133,41 @@ def test_rows_of_nccl_tests_are_found_where_other_output_tears_them(tmp_path: Pa
     assert tests["in_place"].tolist() == [False, True, False, True]
     assert set(tests["kind"]) == {"all_reduce_perf"}
     assert tests["busbw_gb_per_s"].mean() == pytest.approx(116.79, abs=0.005)  # as nccl-tests itself computes it
+
+
+def test_rows_without_their_head_are_known_by_their_figures(tmp_path: Path) -> None:
+    rows = """\
+   134217728      33554432     float     sum      -1   1342.7   99.96  174.93      0   1339.1  100.23  175.40      0
+   268435456      67108864     float     sum      -1   2481.2  108.19  189.33      0   2479.6  108.26  189.45    N/A
+# Avg bus bandwidth    : 150.56
+"""
+    tests = read(tmp_path, f"this is what I get:\n{rows}").comm_tests
+    assert tests["busbw_gb_per_s"].tolist() == [174.93, 175.40, 189.33, 189.45]
+    assert set(tests["kind"]) == {NO_HEAD}
+
+
+ROW = "   134217728   33554432   float   sum   -1   1342.7   99.96  174.93   0   1339.1  100.23  175.40   0"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW.replace("99.96", "49.96"),
+        ROW.replace("33554432", "33554431"),
+        ROW.replace("174.93", "474.93"),
+        ROW.partition("   1339.1")[0],
+    ],
+)
+def test_rows_whose_figures_contradict_each_other_are_no_test(row: str) -> None:
+    assert headless_row(ROW)
+    assert not headless_row(row)
+
+
+def test_steps_behind_rows_without_a_head_are_read(tmp_path: Path) -> None:
+    steps = "".join(f"step {step} loss 1.0 step_time: 0.5 s\n" for step in range(1, 9))
+    log = read(tmp_path, f"{ROW}\n{steps}")
+    assert len(log.comm_tests) == 2
+    assert len(log.steps) == 8
 
 
 WATCHDOG = (
