@@ -19,7 +19,8 @@ from tools.judgement.level_lead import AT_LEVELS
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
-from tools.judgement.verdict import NEEDED, device_work_missing, outside_steps_rank
+from tools.judgement.unseen import device_work_missing
+from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.knowledge.untrained import without_training
 from tools.metrics.step_time import slowest_on_average
 from tools.run.device_use import ran_on_cpu

@@ -13,13 +13,13 @@ from tools.judgement.lead import Candidate, Lead, Place, candidates_of
 from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.unobserved import unobserved
+from tools.judgement.unseen import DEVICE_ALONE, NO_STEPS_SEEN, device_work_missing, host_missing, host_too
 from tools.judgement.verdict import (
     COUNTED,
     EXPLAINING,
     NO_CAUSE,
     UNSEEN_HOST,
     Judgement,
-    device_work_missing,
     families,
     part_pct,
     unexplained_parts,
@@ -29,7 +29,7 @@ from tools.knowledge.hypothesis_tests import tests_of
 from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
-from tools.run.events import HOST_WORK, EventKind
+from tools.run.events import EventKind
 from tools.views.communication.collectives import main_group
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -37,8 +37,8 @@ from tools.views.steps.coarse import step_series
 from tools.views.steps.modes import common_steps, step_modes, steps_text
 from tools.whatif.change import Scale
 
-HOST_TOO = "the same steps recorded with the host's operators and calls"
 MOST = 3  # leads of one diagnosis
+NOT_OBSERVED = (UNSEEN_HOST, DEVICE_ALONE, NO_STEPS_SEEN)  # a cause that is small is no lead next to these
 
 
 def leads(
@@ -57,7 +57,7 @@ def leads(
     found += _parts(profile, causes, sure, found)
     found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]
     if judged.verdict == "inconclusive" and not found:
-        large = causes and (judged.why != UNSEEN_HOST or causes[0].impact_pct >= limits["cause_share_pct"])
+        large = causes and (judged.why not in NOT_OBSERVED or causes[0].impact_pct >= limits["cause_share_pct"])
         found = [_hypothesis(profile, causes[0]) if large else _without_cause(profile, judged)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
 
@@ -184,10 +184,10 @@ def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, Ranked
     if doubtful is not None:
         end = f"cause {doubtful[0]}, of low confidence, would account for most of it"
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."
-    if part == "host" and not np.isin(profile.rank(rank).kind, HOST_WORK).any():
+    if part == "host" and host_missing(profile, rank):
         text = f"The device of rank {rank} is idle for {{0}} ({{1}}), and nothing of the host is recorded."
         place = Place(part, (rank,), "every step")
-        return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), HOST_TOO)
+        return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), host_too(profile))
     names = _host_waits(profile.rank(rank)) if part == "idle" else ()
     if names:
         places = " inside ".join(PLACES[: len(names)])

@@ -19,9 +19,9 @@ from tools.judgement.series_losses import joined, series_losses
 from tools.judgement.stack_places import placed_finding, placed_lead
 from tools.judgement.thread_leads import elsewhere_lead
 from tools.judgement.unpriced_leads import before_whole, unpriced_leads
+from tools.judgement.unseen import device_work_missing
 from tools.judgement.verdict import (
     Verdict,
-    device_work_missing,
     judge_records,
     judge_steps,
     unexplained_parts,

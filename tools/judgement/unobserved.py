@@ -5,7 +5,8 @@ from __future__ import annotations
 from tools.findings import Fact, Sentence
 from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
 from tools.judgement.ranked_cause import steps_marked
-from tools.judgement.verdict import MARKS, UNKNOWN_EVENTS, Judgement, device_work_missing, part_pct
+from tools.judgement.unseen import UNKNOWN_EVENTS, device_work_missing, host_missing, host_too
+from tools.judgement.verdict import MARKS, Judgement, part_pct
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.host.call_costs import costly_calls
@@ -66,6 +67,8 @@ def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
     missing = [] if known else [OPERATORS]
     observed = profile.host_records is not None and profile.host_records.sampled_s(rank) > 0.0
     missing += [] if profile.run.has_device or observed else [HOST]
+    alone = host_missing(profile, rank)
+    missing += ["the host and its input of data"] if alone else []
     missing += ["the recording outside of the steps"] if judged.needs in MARKS else []
     marked = steps_marked(profile.run)
     largest = _largest(profile, rank)
@@ -74,7 +77,7 @@ def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
     text = f"Computation fills {{0}} of {'a step' if marked else 'the recording'} of rank {rank}; {end}."
     said = f"{text} Not observed: {' and '.join(missing)}." if missing else text
     candidates, decide_by = candidates_of(profile, "compute" if known else "unknown_operators", rank)
-    decide_by = judged.needs if judged.needs in MARKS else decide_by
+    decide_by = judged.needs if judged.needs in (*MARKS, host_too(profile)) else decide_by
     place = Place("compute", (rank,), EVERY_STEP)
     claim = Sentence(said, (share,)) if largest is None else Sentence(said, (share, *largest[1:]), largest[:1])
     return Lead(place, 0.0, 0.0, claim, candidates, decide_by)

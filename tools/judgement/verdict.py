@@ -7,25 +7,33 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause, steps_marked
+from tools.judgement.unseen import (
+    COUNTED,
+    DEVICE_ALONE,
+    DEVICE_NAMED,
+    MAY_BE_DEVICE,
+    NO_STEPS_SEEN,
+    UNKNOWN_EVENTS,
+    WANTED,
+    WHOLE_EXPORT,
+    WHOLE_TRACE,
+    device_work_missing,
+    host_missing,
+    host_too,
+)
 from tools.judgement.without_steps import why_without_steps
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.recorded.collective_calls import hang, other_timeouts, seen_to_last
 from tools.metrics.recorded.collective_lines import ras_counts
 from tools.metrics.registry import measure
-from tools.run.device_use import uses_device
-from tools.run.events import DEVICE_WORK, HOST_WORK, EventKind
-from tools.run.model import COUNTER_RANGES
 from tools.run.recorded.collective_records import RasRecords
 from tools.views.communication.collective_counts import failed, lost
 from tools.views.profile import Profile
-from tools.views.rank_profile import RankProfile
 from tools.views.steps.coarse import WHOLE_FILES, by_nsight, by_torch, capture_of
+from tools.views.training_seen import work_seen
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
 EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -140,28 +148,8 @@ OWN_STACKS = "`py-spy dump --pid PID` on these ranks while they hang"
 STACKS = "the job's output with its watchdog lines, and `py-spy dump --pid PID` on these ranks while they hang"
 ALL_STACKS = "two answers of `ncclras -f json -v`, a minute apart, and `py-spy dump --pid PID` on each rank that waits"
 STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
-WHOLE_EXPORT = "whole steps with `nsys profile --trace=cuda,nvtx,osrt`, and an NVTX range around each"
-MAY_BE_DEVICE = "a process of the trace may be a device, and its work is not counted as nothing shows that it is one"
-DEVICE_NAMED = (
-    "the trace with the device's work under a category such as kernel, or its process under the device's name"
-)
-WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 NO_CAUSE = "no well-supported cause accounts for it"  # of a part of the step
 UNCHECKED = "much of the step is not computation, and no check explains it"
-NO_DEVICE_WORK = (
-    "the trace is of a program on a device but holds none of its work: it was recorded without it, or is cut"
-)
-CAPTURED = "most recorded launches are captured into a graph, which does not run them on the device"
-COUNTED = "the trace holds counter ranges of CUPTI, for which kernels are run again, and no times of kernels"
-UNKNOWN_EVENTS = "none of the recorded events is an operator, a kernel or a call by a category that is known"
-KNOWN_WORK = [int(kind) for kind in (*HOST_WORK, *DEVICE_WORK)]
-WANTED = {  # by why the work of a device is not known
-    CAPTURED: "a trace of steps in which the captured graph runs",
-    UNKNOWN_EVENTS: "a trace of the same steps by torch.profiler",
-    COUNTED: "the same steps without `profiler_metrics` in the profiler's `experimental_config`",
-}
-FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
-MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
 UNSEEN_HOST = (
     "no problem is visible in what was recorded, but a trace of a processor's work does not show who else had its"
@@ -247,6 +235,10 @@ def _without_cause(
         return Judgement("inconclusive", why, _needed(profile, (), checks))
     if not profile.run.has_device and not _host_observed(profile):
         return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS if profile.run.records is None else MORE_SAMPLES)
+    if host_missing(profile):
+        return Judgement("inconclusive", DEVICE_ALONE, host_too(profile))
+    if not steps_marked(profile.run) and work_seen(profile) != "training":
+        return Judgement("inconclusive", NO_STEPS_SEEN, _needed(profile, (), checks))
     if profile.run.cut:
         return Judgement("inconclusive", "the whole traces show no problem, but others of the run are cut", WHOLE_FILES)
     if profile.run.lacks_traces:
@@ -359,47 +351,6 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
         and worth_pct(profile, cause) >= share * limits["explained_part_pct"] / 100.0
         for share in shares.values()
     )
-
-
-def device_work_missing(profile: Profile) -> str:
-    """Why a device cannot be judged: it is named without any work, or hardly any launched kernel is recorded; or ""."""
-    for rank in profile.ranks:
-        if any(device.possible for device in rank.rank.devices):
-            return MAY_BE_DEVICE
-        if (rank.kind == EventKind.OTHER).any() and not np.isin(rank.kind, KNOWN_WORK).any():
-            return UNKNOWN_EVENTS
-        if uses_device(rank.rank, profile.run.layout.backend) and not rank.rank.has_device:
-            return NO_DEVICE_WORK
-        calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
-        calls, launched = calls[~_captured(rank, calls)], len(calls)
-        if launched >= FEWEST_LAUNCHES and len(calls) < MISSING_SHARE * launched:
-            return CAPTURED
-        recorded = np.isin(calls, rank.launches["launch_row"].to_numpy())
-        if _works_to_the_end(rank, calls) and recorded.any():
-            recorded = recorded[: int(np.flatnonzero(recorded)[-1]) + 1]  # kernels of the others come after the end
-        if len(calls) >= FEWEST_LAUNCHES and recorded.sum() < MISSING_SHARE * len(recorded):
-            if COUNTER_RANGES in rank.rank.metadata:
-                return COUNTED
-            return "the trace holds no kernel of most recorded launches: it is cut, or kernels were not recorded"
-    return ""
-
-
-def _captured(rank: RankProfile, calls: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """True for launches between the begin and the end of a stream capture: they go into a graph and run nothing."""
-    runtime = rank.kind == EventKind.RUNTIME
-    begins, ends = (np.sort(rank.start[runtime & rank.named(name)]) for name in ("capture_begin", "capture_end"))
-    if not len(begins):
-        return np.zeros(len(calls), dtype=np.bool_)
-    at = rank.start[calls]
-    begun = np.searchsorted(begins, at, side="right")
-    ended = np.searchsorted(ends, at, side="right")
-    return np.asarray(begun > ended, dtype=np.bool_)
-
-
-def _works_to_the_end(rank: RankProfile, calls: NDArray[np.int64]) -> bool:
-    """Whether the device still works when the last launch is made: then what is queued was not lost."""
-    work = np.concatenate((rank.kernels, rank.copies))
-    return bool(len(calls) and len(work) and rank.end[work].max() >= rank.start[calls].max())
 
 
 def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:

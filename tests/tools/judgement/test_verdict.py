@@ -15,13 +15,11 @@ from tests.tools.judgement.answers import clean, found
 from tests.tools.sources.kineto_text import JsonEvent, span, write_trace
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
+from tools.judgement.unseen import CAPTURED, COUNTED, DEVICE_ALONE, NO_STEPS_SEEN, device_work_missing
 from tools.judgement.verdict import (
-    CAPTURED,
-    COUNTED,
     MARKED_STEPS,
     MORE_STEPS,
     STEADY,
-    device_work_missing,
     unexplained_parts,
 )
 from tools.run.model import CutTrace, Run
@@ -58,6 +56,35 @@ def unmarked(rank: RankBuilder) -> Profile:
 def test_a_step_that_computes_and_leaves_little_open_is_healthy() -> None:
     result = rank_causes(profile_of(computing(0.9)), [clean("io.data_loader")])
     assert (result.verdict, result.unexplained, result.needs) == ("healthy", (), "")
+
+
+def device_alone() -> RankBuilder:
+    """Steps that kernels fill, without anything of the host."""
+    rank = RankBuilder()
+    for step in range(4):
+        rank.kernel("gemm", 1000.0 * step, 990)
+        rank.step(step, 1000.0 * step, 1000.0 * (step + 1))
+    return rank
+
+
+def test_a_device_that_was_recorded_alone_is_not_called_healthy() -> None:
+    called = device_alone()
+    called.runtime("GE@Infer", 0, 4000)
+    for profile in (profile_of(device_alone()), unmarked(device_alone()), profile_of(called)):
+        result = rank_causes(profile, [clean("io.data_loader")])
+        assert (result.verdict, result.why) == ("inconclusive", DEVICE_ALONE)
+        assert "the host's operators and calls" in result.needs
+        (lead,) = result.leads
+        assert "Not observed: shapes and types of the operators and the host" in lead.claim.template
+        assert lead.decide_by == result.needs
+
+
+def test_a_recording_without_steps_is_healthy_only_where_it_holds_a_training_step() -> None:
+    rank = computing(0.9)
+    assert rank_causes(unmarked(rank), [clean("io.data_loader")]).why == NO_STEPS_SEEN
+    rank = computing(0.9)
+    rank.annotation("Optimizer.step#Adam.step", 900, 20)
+    assert rank_causes(unmarked(rank), [clean("io.data_loader")]).verdict == "healthy"
 
 
 def test_nothing_is_called_healthy_next_to_a_cut_trace() -> None:

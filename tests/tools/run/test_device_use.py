@@ -10,7 +10,7 @@ from hermes_agent.model.display import NOT_USED
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from tests.tools.sources.kineto_text import JsonEvent, span, write_trace
-from tools.judgement.verdict import NO_DEVICE_WORK, device_work_missing
+from tools.judgement.unseen import NO_DEVICE_WORK, device_work_missing
 from tools.run.device_use import ran_on_cpu, uses_device
 from tools.sources.load import load_run
 from tools.views.profile import Profile

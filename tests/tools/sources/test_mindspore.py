@@ -40,6 +40,17 @@ def test_numbered_nodes_are_kernels_of_their_stream(tmp_path: Path) -> None:
     assert not [lead for lead in ranking(profile).leads if "pauses" in lead.claim.template]
 
 
+def test_a_timeline_of_the_device_alone_is_not_called_healthy(tmp_path: Path) -> None:
+    events = [node(f"MatMul-op{at}", 1000 + 100 * at, 99) for at in range(50)]
+    events.append({"name": "GetNext", "ph": "X", "pid": 9000, "tid": "0", "ts": 100, "dur": 50})
+    path = tmp_path / "ascend_timeline_display_0.json"
+    path.write_text(json.dumps(events))
+    known = ranking(Profile(load_run([path])))
+    assert known.verdict == "inconclusive"
+    assert "nothing of the host was recorded" in known.why
+    assert "the host's operators and calls" in known.needs
+
+
 def test_threads_of_other_lists_are_no_streams(tmp_path: Path) -> None:
     events = [node(name, 1000 + 100 * at, 50) for at, name in enumerate(("load", "parse", "sort", "rank-op1"))]
     path = tmp_path / "t.json"

@@ -11,7 +11,7 @@ from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
 from tools.judgement.hypotheses import outcome_of, propose
 from tools.judgement.ranking import ranking
-from tools.judgement.verdict import device_work_missing
+from tools.judgement.unseen import device_work_missing
 from tools.run.events import EventKind
 from tools.whatif.change import Scale
 
