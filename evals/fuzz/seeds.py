@@ -238,6 +238,30 @@ def _database(tables: Mapping[str, tuple[str, tuple[object, ...]]]) -> bytes:
         return connection.serialize()
 
 
+def rocprof() -> bytes:
+    """A recording of rocprofv3: a device with a kernel and a copy, and the calls that ask for them."""
+
+    def record(kind: int, operation: int, call: int, start: int, end: int, **more: object) -> dict[str, object]:
+        times = {"start_timestamp": start, "end_timestamp": end}
+        return {"kind": kind, "operation": operation, "correlation_id": {"internal": call}, **times, **more}
+
+    launched = {"agent_id": {"handle": 7}, "kernel_id": 3, "workgroup_size": {"x": 64, "y": 1, "z": 1}}
+    ends = {"src_agent_id": {"handle": 6}, "dst_agent_id": {"handle": 7}, "bytes": 4096}
+    names = [("HIP", ["none", "hipLaunchKernel", "hipMemcpyAsync"]), ("COPY", ["none", "MEMORY_COPY_HOST_TO_DEVICE"])]
+    process = {
+        "metadata": {"pid": 11, "node": {"hostname": "node7"}},
+        "agents": [{"id": {"handle": 6}, "type": 1}, {"id": {"handle": 7}, "type": 2, "product_name": "MI300X"}],
+        "strings": {"buffer_records": [{"kind": kind, "operations": own} for kind, own in names]},
+        "kernel_symbols": [{"kernel_id": 3, "formatted_kernel_name": "gemm"}],
+        "buffer_records": {
+            "hip_api": [record(0, 1, 1, 10, 15, thread_id=11), record(0, 2, 2, 20, 25, thread_id=11)],
+            "kernel_dispatch": [record(1, 2, 1, 30, 60, dispatch_info={**launched, "grid_size": {"x": 256, "y": 1}})],
+            "memory_copy": [record(1, 1, 2, 60, 80, **ends)],
+        },
+    }
+    return json.dumps({"rocprofiler-sdk-tool": [process]}).encode()
+
+
 def xplane() -> bytes:
     """An XProf recording: a device with a kernel, a host thread that launches it, and the time of day."""
 

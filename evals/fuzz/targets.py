@@ -203,6 +203,7 @@ TARGETS = (
     ),
     Target("nsys", "t.sqlite", lambda: [seeds.nsys_export()], "binary", _load, 0.004),
     Target("ascend database", "t.db", lambda: [seeds.ascend_database()], "binary", _load, 0.004),
+    Target("rocprof", "p.json", lambda: [seeds.rocprof()], "text", _load, 0.004),
     Target("xplane", "t.xplane.pb", lambda: [seeds.xplane()], "binary", _load, 0.004),
     Target("flight recorder", "_dump_0", seeds.flight_dumps, "binary", OfRecords(FLIGHT_RECORDER), 0.004),
     Target(

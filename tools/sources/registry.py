@@ -20,6 +20,7 @@ from tools.sources.nccl_ras.source import NCCL_RAS
 from tools.sources.nsys.source import NSYS
 from tools.sources.prometheus.source import PROMETHEUS
 from tools.sources.py_spy.source import PY_SPY, PY_SPY_TEXT
+from tools.sources.rocprof.source import ROCPROF
 from tools.sources.step_log import STEP_LOG
 from tools.sources.straggler_analysis.source import STEP_OPERATIONS
 from tools.sources.tensorboard.source import TENSORBOARD
@@ -27,7 +28,7 @@ from tools.sources.trainer_state.source import TRAINER_STATE
 from tools.sources.utilisation.source import UTILISATION, UTILISATION_JSON
 from tools.sources.wandb_file.source import WANDB
 
-TRACES: tuple[TraceFormat, ...] = (KINETO, ASCEND_DATABASE, NSYS, XPLANE)
+TRACES: tuple[TraceFormat, ...] = (ROCPROF, KINETO, ASCEND_DATABASE, NSYS, XPLANE)
 RECORDS: tuple[RecordFormat, ...] = (
     *(ENVIRONMENT, MONITOR, ASCEND_TABLES, STEP_LOG, JOB_LOG, STEP_OPERATIONS),
     *(FLIGHT_RECORDER, NCCL_INSPECTOR, NCCL_RAS, UTILISATION, UTILISATION_JSON),
@@ -51,10 +52,10 @@ def trace_format(path: Readable) -> TraceFormat:
     try:
         start = _start(path)
     except OSError:
-        return TRACES[0]
+        return KINETO
     known = [each for each in TRACES if each.recognises(start)]
     held = (each for each in known if each.holds is None or not isinstance(path, Path) or each.holds(path))
-    return next(held, (known or TRACES)[0])
+    return next(held, (known or [KINETO])[0])
 
 
 def _start(path: Readable) -> bytes:

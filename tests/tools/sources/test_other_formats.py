@@ -13,7 +13,6 @@ from tools.sources.load import load_run
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("p.json", b'{"rocprofiler-sdk-tool":[{"metadata":{}}]}', "rocprofiler-sdk"),
         ("e.json", b'{\n "schema": "1.0.1", "pid": 5, "nodes": [{"id": 2}]}', "ExecutionTraceObserver"),
         ("c.json", b'{"workload_graph": [{"Id": 216}]}', "Chakra graph as JSON"),
         ("c.et", b"^\x12\x10\n\x06schema\xea\x01\x051.0.1\x12\t\n\x03pidh\xa6\xff\x06", "hermes-dx replay FILE.et"),

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import re
 
-TORCH = "record the same steps with torch.profiler and export_chrome_trace()"
 # What begins a file: what it is, and what to give instead.
 KNOWN: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
-    (
-        re.compile(rb'\s*\{\s*"rocprofiler-sdk-tool"\s*:'),
-        "is a recording of rocprofiler-sdk (rocprofv3 in its JSON form), which is not read",
-        TORCH,
-    ),
     (
         re.compile(rb'\s*\{[^\[]{0,400}"schema"\s*:\s*"[^"]{1,40}"[^\[]{0,400}"nodes"\s*:\s*\['),
         "is an execution trace of PyTorch (ExecutionTraceObserver): operators and what they depend on, without times",
