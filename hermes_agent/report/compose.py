@@ -35,6 +35,7 @@ from tools.judgement.planned_settings import planned_setting
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.routes import Route, is_about
+from tools.judgement.unseen import device_work_missing
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.knowledge.untrained import fitting, without_training
 from tools.run.model import Run
@@ -96,7 +97,7 @@ class _Composer:
             verdict=self.ranking.verdict,
             headline=answer[0],
             step_time_ms=step_time,
-            breakdown=breakdown_rows(self.profile) if traced else [],
+            breakdown=breakdown_rows(self.profile) if traced and not device_work_missing(self.profile) else [],
             plugin_attribution=attribution_rows(self.profile) if traced else [],
             kernel_classes=kernel_class_rows(self.profile) if traced else [],
             causes=causes,

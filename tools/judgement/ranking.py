@@ -114,6 +114,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         for cause in listed
     )
     causes = tuple(replace(cause, symptoms=own) for cause, own in zip(listed, explained, strict=True))
+    if profile.traced and device_work_missing(profile):
+        # A replay needs all of the device's work: it says nothing of a step of which that was not recorded.
+        causes = tuple(each for each in causes if not each.finding.change)
     if profile.traced:
         unexplained = () if device_work_missing(profile) else unexplained_parts(profile, causes)
         of_steps = judge_steps(profile, causes, checks, unexplained, open_places)

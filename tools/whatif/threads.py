@@ -19,8 +19,8 @@ def main_track(rank: RankProfile) -> int:
     if not len(tracks):
         raise InputError(
             f"rank {rank.rank.rank} records device work but no host thread that launches it, so it cannot be said "
-            "what the device waited for; record the host's calls as well (ProfilerActivity.CPU, `nsys profile "
-            "--trace=cuda` or `rocprofv3 --hip-trace`)"
+            "what the device waited for; record the host's calls as well, with ProfilerActivity.CPU, `nsys profile "
+            "--trace=cuda` or `rocprofv3 --hip-trace`"
         )
     marks = rank.track[np.flatnonzero(rank.named("profiler_step"))]
     counts = np.array([(marks == track).sum() for track in tracks])

@@ -116,7 +116,11 @@ def test_launches_that_are_captured_into_a_graph_are_no_missing_kernels() -> Non
     rank.runtime("hipStreamEndCapture", start_us=400, duration_us=2)
     rank.kernel("gemm", start_us=450, duration_us=20, call_us=440)
     rank.step(0, 0, 500)
-    assert device_work_missing(profile_of(rank)) == CAPTURED
+    profile = profile_of(rank)
+    assert device_work_missing(profile) == CAPTURED
+    result = rank_causes(profile, [found("cpu.pauses", host_work(10, 400))])
+    assert (result.causes, result.verdict) == ((), "inconclusive")  # nothing runs in such a step
+    assert [lead.impact_ms for lead in result.leads] == [0.0]
 
 
 def test_counter_ranges_are_no_kernels_and_what_the_host_waits_for_them_is_no_lead(tmp_path: Path) -> None:
