@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
+
 from tools.analyzers.support.answers import confidence, say
 from tools.analyzers.support.figures import measured
 from tools.findings import Fact, Finding, Saving, Sentence
+from tools.metrics.recorded.counters import OF_CLOCK
 from tools.metrics.recorded.sampled_levels import NS_PER_S
 from tools.metrics.registry import measure
 from tools.run.source_clock import clock_of
-from tools.views.counters import counter_view, rank_of_device
+from tools.views.counters import CounterView, counter_view, rank_of_device
 from tools.views.profile import Profile
 from tools.views.steps.sampled_levels import residual_of, steps_by_clock, timed_rows
 
@@ -26,11 +30,22 @@ TEXT = (
     "Device {device} lowers its clock{reason} when the steps get longer: {0} instead of {1}, while a step takes {2}"
     " instead of {3}. Both change within {4} of each other by the times of {n0}{clock} (residual {5})."
 )
+AGAIN = (
+    "Device {device} lowers its clock{reason} again and again, and steps are longer while it does: {0} instead of {1},"
+    " while a step takes {2} instead of {3}, by the times of {n0}{clock}."
+)
+METHOD_AGAIN = "steps while the clock is lowered"
 CLOCK = ("mhz", "device_clock_mhz")
+LEVELS = ("longer", "shorter")
 ALSO = (("c", "device_temperature_c"), ("w", "device_power_w"), ("w", "device_power_limit_w"))
 
 
 def slowed_with_steps(profile: Profile, name: str) -> Finding | None:
+    """The device's lowered clock as the cause of longer steps: at the one change of both, or while it is lowered."""
+    return _at_a_change(profile, name) or _each_time(profile, name)
+
+
+def _at_a_change(profile: Profile, name: str) -> Finding | None:
     """The device's lowered clock as the cause of the longer level of the steps; None where both do not change at once.
 
     The clock has to change within the distance of two readings, a few steps and the residual of the alignment, and in
@@ -76,6 +91,61 @@ def slowed_with_steps(profile: Profile, name: str) -> Finding | None:
     )
 
 
+def _each_time(profile: Profile, name: str) -> Finding | None:
+    """The clock that is lowered again and again as the cause of the steps that are longer while it is.
+
+    Steps have to be apart: three quarters of those with the lowered clock are longer than three quarters of the others.
+    In proportion the clock has to account for most of it, and for a noticeable share.
+    """
+    view = counter_view(profile)
+    parts = None if view is None else steps_by_clock(profile, view, name)
+    taken, clocks = _by_clock(profile, name), _pair(profile, name, *CLOCK, sides=OF_CLOCK)
+    if view is None or parts is None or taken is None or clocks is None:
+        return None
+    states = pd.concat([each.assign(low=low) for each, low in zip(parts, (True, False), strict=True)])
+    state = states.sort_values("step")["low"].to_numpy(dtype=bool)
+    times = int((np.diff(state.astype(np.int8), prepend=0) == 1).sum())
+    low_ms, usual_ms = (each["wall_ms"].to_numpy(dtype=float) for each in parts)
+    limits, extra_ms = profile.thresholds, taken[0].value - taken[1].value
+    apart = min(len(low_ms), len(usual_ms)) >= FEWEST_STEPS and np.quantile(low_ms, 0.25) > np.quantile(usual_ms, 0.75)
+    if times < 2 or not apart or 100.0 * extra_ms < limits["fluctuation_pct"] * taken[1].value:
+        return None
+    share = min(taken[1].value * (clocks[1].value / max(clocks[0].value, 1e-9) - 1.0) / extra_ms, 1.0)
+    if share < EXPLAINING:
+        return None
+    mechanism, reason, signal = _why(profile, name, OF_CLOCK)
+    below_pct = 100.0 * (1.0 - clocks[0].value / clocks[1].value)
+    most = limits["throttle_confidence" if signal == FLAGGED else "clock_confidence"]
+    rank, (source, assumed) = rank_of_device(profile, name), _alignment(profile, _file_of(view, name))
+    called = name if rank is None else f"{name} (rank {rank})"
+    text = AGAIN.replace("{device}", called).replace("{reason}", reason).replace("{clock}", assumed)
+    cost_ms = extra_ms * len(low_ms) / (len(low_ms) + len(usual_ms))
+    return Finding(
+        cause="slow_device",
+        mechanism=mechanism,
+        claim=say(text, *clocks, *taken, names=(source,)),
+        ranks=(rank,) if rank is not None and rank in profile.rank_numbers else (),
+        steps=taken[0].steps,
+        confidence=confidence((below_pct, limits["clock_below_others_pct"]), at_most=most),
+        saving=Saving(
+            profile.mean_step_ms, share * cost_ms, 0.5 * share * cost_ms, cost_ms, METHOD_AGAIN, of_series=True
+        ),
+        against=(say("Kernels that wait for memory or for the host do not slow down with the clock."),),
+        signals=(signal,),
+        hints={"level": "longer"},
+    )
+
+
+def _by_clock(profile: Profile, name: str) -> tuple[Fact, Fact] | None:
+    """The step time while the clock is lowered and otherwise."""
+    low, usual = (measured(profile, "step_by_clock_ms", device=name, during=each) for each in OF_CLOCK)
+    return None if low is None or usual is None else (low, usual)
+
+
+def _file_of(view: CounterView, name: str) -> str:
+    return view.records.sources[int(view.devices[name].table["file"].iloc[0])].path
+
+
 NO_EFFECT = 0.25  # of what a clock in proportion would cost: steps that take so little longer do not follow it
 FEWEST_STEPS = 5  # while the clock is lowered and while it is not
 
@@ -88,13 +158,10 @@ def aligned(profile: Profile, name: str) -> bool:
 
 def no_longer_steps(profile: Profile, name: str) -> Sentence | None:
     """The evidence against a lowered clock that steps do not follow: they take as long as otherwise by their times."""
-    low, usual = (measured(profile, "step_by_clock_ms", device=name, during=each) for each in ("lowered", "unlowered"))
-    slow, fast = (
-        measured(profile, "device_counter_mhz", counter=CLOCK[1], device=name, loaded=1, during=each)
-        for each in ("lowered", "unlowered")
-    )
-    if low is None or usual is None or slow is None or fast is None:
+    taken, clocks = _by_clock(profile, name), _pair(profile, name, *CLOCK, sides=OF_CLOCK)
+    if taken is None or clocks is None:
         return None
+    (low, usual), (slow, fast) = taken, clocks
     if min(len(low.steps), len(usual.steps)) < FEWEST_STEPS:
         return None
     in_proportion_ms = usual.value * (fast.value / max(slow.value, 1e-9) - 1.0)
@@ -103,30 +170,32 @@ def no_longer_steps(profile: Profile, name: str) -> Sentence | None:
     return say(f"While the clock of device {name} is lowered a step takes {{0}}, and {{1}} otherwise.", low, usual)
 
 
-def _pair(profile: Profile, name: str, unit: str, counter: str) -> tuple[Fact, Fact] | None:
-    """The counter of the device under load at the longer and at the shorter level of the steps."""
+def _pair(
+    profile: Profile, name: str, unit: str, counter: str, sides: tuple[str, str] = LEVELS
+) -> tuple[Fact, Fact] | None:
+    """The counter of the device under load at the longer and at the shorter level of the steps, or of its clock."""
     longer, shorter = (
         measured(profile, f"device_counter_{unit}", counter=counter, device=name, loaded=1, during=during)
-        for during in ("longer", "shorter")
+        for during in sides
     )
     return None if longer is None or shorter is None else (longer, shorter)
 
 
-def _why(profile: Profile, name: str) -> tuple[str, str, str]:
-    """Mechanism, words and signal: by the reason that the driver states at the longer level, else by what changed."""
+def _why(profile: Profile, name: str, sides: tuple[str, str] = LEVELS) -> tuple[str, str, str]:
+    """Mechanism, words and signal: by the reason that the driver states at the first side, else by what changed."""
     limits = profile.thresholds
     shares = {
         flag: fact.value
         for flag in REASONS
-        if (fact := measured(profile, "device_flag_pct", flag=flag, device=name, during="longer")) is not None
+        if (fact := measured(profile, "device_flag_pct", flag=flag, device=name, during=sides[0])) is not None
     }
     flag = max(shares, key=lambda each: shares[each], default="")
     if flag and shares[flag] >= limits["clock_lowered_pct"]:
         return (*REASONS[flag], FLAGGED)
-    limit = _pair(profile, name, "w", "device_power_limit_w")
+    limit = _pair(profile, name, "w", "device_power_limit_w", sides)
     if limit is not None and limit[0].value < SAME_LIMIT * limit[1].value:
         return "power_cap", " with its power limit", FALLEN
-    hot = _pair(profile, name, "c", "device_temperature_c")
+    hot = _pair(profile, name, "c", "device_temperature_c", sides)
     if hot is not None and hot[0].value - hot[1].value >= limits["device_hotter_c"]:
         return "thermal", " as it gets hotter", FALLEN
     return "down_clock", "", FALLEN

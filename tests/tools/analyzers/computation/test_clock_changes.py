@@ -86,6 +86,40 @@ def test_a_clock_that_falls_at_another_time_than_the_steps_change_does_not_expla
     assert (result.verdict, result.leads[0].candidates[0].mechanism) == ("inconclusive", None)
 
 
+def on_and_off(longer_ms: float, block: int = 15) -> tuple[str, str]:
+    """Blocks of steps of which every second one is longer, and the samples of a clock that is lowered in these."""
+    walls = [(longer_ms if step // block % 2 else 1000.0) + step % 5 for step in range(STEPS)]
+    lines, ends = [HEAD], [sum(walls[: at + 1]) / 1000.0 for at in range(STEPS)]
+    for second in range(int(ends[-1]) + 1):
+        step = next((at for at, end in enumerate(ends) if second <= end), STEPS - 1)
+        moment = BEGIN + timedelta(seconds=second)
+        for device, state in enumerate((USUAL, HOT if step // block % 2 else USUAL)):
+            lines.append(f"{moment:%Y/%m/%d %H:%M:%S}.000, {device}, {state}")
+    return log_of(walls), "\n".join(lines) + "\n"
+
+
+def test_a_clock_that_is_lowered_again_and_again_explains_the_steps_that_are_longer_while_it_is(
+    tmp_path: Path,
+) -> None:
+    """Every second block of 15 steps takes 400 ms longer."""
+    profile = profile_of(tmp_path, *on_and_off(1400.0))
+    finding = finding_of(profile)
+    assert (finding.cause, finding.mechanism) == ("slow_device", "thermal")
+    assert "again and again" in finding.claim.template
+    assert [fact.value for fact in finding.claim.facts] == pytest.approx([1200.0, 1980.0, 1402.0, 1002.0], abs=2.0)
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(200.0, rel=0.1)
+    result = ranking(profile)
+    assert result.verdict == "problem"
+    assert [each.finding.cause for each in result.causes] == ["slow_device"]
+
+
+def test_steps_that_are_as_long_each_time_the_clock_is_lowered_are_not_explained_by_it(tmp_path: Path) -> None:
+    finding = finding_of(profile_of(tmp_path, *on_and_off(1000.0)))
+    assert finding.saving is None
+    assert finding.saves_nothing
+
+
 def test_steps_that_do_not_follow_a_lowered_clock_lose_nothing_to_it(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, log_of(walls_of(1000.0)), samples_of(HOT, 60.0))
     finding = finding_of(profile)
