@@ -7,9 +7,9 @@ from tools.judgement.lead import Lead, Place, candidates_of
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.levels import plateaus
+from tools.views.steps.levels import steady_trend
 from tools.views.steps.series import RunSeries
-from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS
+from tools.views.steps.shape import LEAST_STEPS
 
 GROWS = (
     "Steps get steadily longer: the last takes {0} and the first {1} along the line through all, {2} more in 100 steps,"
@@ -23,10 +23,8 @@ BETWEEN_RANKS = ("straggler", "slow_link", "data_skew")
 def drift_lead(profile: Profile, series: RunSeries) -> Lead | None:
     """Growth that a line describes better than a change of level, where it adds a noticeable share to the mean step."""
     steps, limits = step_series_of(series), profile.thresholds
-    trend = steps.trend()
-    if trend is None or len(steps) < LEAST_STEPS or trend.z < KENDALL_Z:
-        return None
-    if trend.total_pct < limits["fluctuation_pct"] or steps.jumps() or plateaus(steps):
+    trend = steady_trend(steps, limits["fluctuation_pct"])
+    if trend is None or len(steps) < LEAST_STEPS or trend.total_pct < 0:
         return None
     cost, share = measure(profile, "series_growth_cost_ms"), measure(profile, "series_growth_cost_pct")
     if share.value < limits["cause_share_pct"]:

@@ -23,9 +23,10 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import open_lead
 from tools.metrics.recorded.level_change import level_change, several_levels
 from tools.metrics.recorded.long_steps import single_long_ms
-from tools.metrics.recorded.series import rank_stalls, step_series_of
+from tools.metrics.recorded.series import rank_stalls, step_series_of, step_weights
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+from tools.views.steps.levels import level_cost_ms
 from tools.views.steps.series import RunSeries
 from tools.views.steps.shape import PERIOD_STEPS, Stalls, StepSeries
 
@@ -155,12 +156,13 @@ def _lengthening(profile: Profile, series: RunSeries) -> _Loss | None:
     """Changes of level, else steady growth."""
     if (lead := level_lead(profile, series)) is not None:
         numbers = step_series_of(series.whole).numbers
+        weights = step_weights(series.whole)
         if levels := several_levels(series.whole):
             parts = [(numbers >= each.first) & (numbers <= each.last) for each in levels]
-            return _Loss(lead, lambda ms: _above_least_ms([ms[part] for part in parts]), series.whole)
+            return _Loss(lead, lambda ms: _above_least_ms(ms, parts, weights), series.whole)
         change = level_change(profile)
         long = (numbers >= change.step) == (change.after_ms > change.before_ms)
-        return _Loss(lead, lambda ms: float((np.median(ms[long]) - np.median(ms[~long])) * long.mean()), series.whole)
+        return _Loss(lead, lambda ms: level_cost_ms(ms, long, weights), series.whole)
     if (lead := drift_lead(profile, series)) is None:
         return None
     numbers = step_series_of(series).numbers
@@ -172,11 +174,11 @@ def _lengthening(profile: Profile, series: RunSeries) -> _Loss | None:
     return _Loss(lead, grown_ms, series)
 
 
-def _above_least_ms(levels: Sequence[Values]) -> float:
+def _above_least_ms(ms: Values, levels: Sequence[NDArray[np.bool_]], weights: Values) -> float:
     """What steps at longer levels than the shortest one add to the mean step."""
-    medians = [float(np.median(each)) for each in levels]
-    above_ms = sum((median - min(medians)) * len(each) for median, each in zip(medians, levels, strict=True))
-    return above_ms / sum(map(len, levels))
+    medians = [float(np.median(ms[each])) for each in levels]
+    held = [float(weights[each].sum()) for each in levels]
+    return sum((median - min(medians)) * steps for median, steps in zip(medians, held, strict=True)) / sum(held)
 
 
 def _computing(profile: Profile, series: RunSeries, causes: Sequence[RankedCause]) -> _Loss | None:

@@ -19,6 +19,7 @@ from tools.analyzers.steps.output_warnings import evaluation_times, single_line
 from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
+from tools.metrics.recorded.level_change import several_levels, turning
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.recorded.whole_run import steps_of_run
 from tools.views.profile import Profile
@@ -137,7 +138,7 @@ def drift(discussion: Discussion, question: Question) -> str:
         check = _check(discussion, name)
         if check is not None and check.status == "found" and fact is not None:
             if name == JUMP:
-                return paragraph(["Yes:" if fact.value > 0 else "No, it gets faster:", *check.text])
+                return paragraph([_direction(profile, fact.value > 0), *check.text])
             return _steadily(profile, check.text, fact.value > 0)
     check = _check(discussion, DRIFT)
     if check is None or check.status == "cannot_answer":
@@ -154,6 +155,17 @@ def drift(discussion: Discussion, question: Question) -> str:
         return paragraph([slight, *check.text, _range(discussion, profile)])
     unchanged = wording("no_drift") if YES_OR_NO.search(question.words) else wording("nothing_changed")
     return paragraph([unchanged, *check.text, _range(discussion, profile)])
+
+
+def _direction(profile: Profile, longer: bool) -> str:
+    """The word before a change of level: steps at several levels may get longer and shorter in turn."""
+    if profile.series is not None:
+        whole = profile.series.whole
+        levels = [each.ms for each in several_levels(whole)]
+        both = turning(profile) or len({after > before for before, after in pairwise(levels)}) > 1
+        if both:
+            return "Not in one direction:"
+    return "Yes:" if longer else "No, it gets faster:"
 
 
 def _steadily(profile: Profile, said: Sequence[str], longer: bool) -> str:

@@ -15,16 +15,16 @@ from tools.analyzers.support.figures import by_rank, measure_all, measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
-from tools.metrics.recorded.level_change import levels_of
+from tools.metrics.recorded.level_change import levels_of, turning
 from tools.metrics.recorded.series import own_means, rank_stalls, run_series, step_series_of
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import SINGLE, JobLog
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.steps.coarse import own_ms, spread_pct, step_series
-from tools.views.steps.levels import Level, plateaus
+from tools.views.steps.levels import Level, comes_back, plateaus, steady_trend
 from tools.views.steps.series import P95_STEPS, RunSeries, SeriesOrigin, longest_steps, stated_by
-from tools.views.steps.shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
+from tools.views.steps.shape import PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
 UNPROFILED = "without a profiler"
@@ -343,8 +343,7 @@ def trend(profile: Profile) -> Check:
     text = (
         f"From the first to the last {asked.word}step the step time drifts by {{0}} of the median step (median slope)"
     )
-    drifts = abs(seen.z) >= KENDALL_Z and abs(seen.total_pct) >= profile.thresholds["fluctuation_pct"]
-    if not drifts or asked.steps.jumps() or plateaus(asked.steps):
+    if steady_trend(asked.steps, profile.thresholds["fluctuation_pct"]) is None:
         return clean(say(f"{text}.", drift))
     ends = [asked.figure(profile, "step_quarter_ms", "series_quarter_ms", end=end) for end in ("first", "last")]
     return symptom(say(f"{text}: the first quarter of the steps takes {{1}}, the last quarter {{2}}.", drift, *ends))
@@ -362,8 +361,15 @@ def change_point(profile: Profile) -> Check:
         return clean(say("The step time varies by {0}.", measure(profile, "step_variation_pct")))
     if asked.series is not None and plateaus(steps):
         return symptom(levels_claim(profile))
+    if asked.series is not None and turning(profile):
+        return symptom(turns_claim(profile))
     shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
-    if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
+    if (
+        change.p <= PETTITT_P
+        and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"]
+        and steps.jumps()
+        and not comes_back(steps, change)
+    ):
         where = _since(steps, change.step, asked.series)
         if asked.series is None:
             return symptom(say(f"{where} the {asked.word}step time differs by {{0}}.", shift))
@@ -397,6 +403,15 @@ def levels_claim(profile: Profile) -> Sentence:
     since = [series.first_of(each.first) for each in levels]
     parts = ["{0} at first", *(f"{{{at}}} from step {step} on" for at, step in enumerate(since[1:], 1))]
     return Sentence(f"A step takes {', '.join(parts)}.", facts)
+
+
+def turns_claim(profile: Profile) -> Sentence:
+    """That stretches of steps get longer and shorter in turn, between which medians; UsageError where they do not."""
+    facts = [measure(profile, "series_stretch_ms", which=each) for each in ("shortest", "longest", "last")]
+    text = (
+        "The step time goes up and down: over stretches of {0} its median lies between {1} and {2}, over the last {3}."
+    )
+    return say(text, measure(profile, "series_stretches"), *facts)
 
 
 @coarse("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?")

@@ -11,8 +11,8 @@ from tools.findings import Check, Sentence
 from tools.metrics.recorded.throughput import rate_change, rate_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.levels import clear_change, plateaus
-from tools.views.steps.shape import KENDALL_Z, LEAST_STEPS
+from tools.views.steps.levels import clear_change, steady_trend
+from tools.views.steps.shape import LEAST_STEPS
 from tools.views.steps.throughput import RateSeries, rate_series
 
 NO_SECONDS = "how many of them a step holds is not stated, so that no time of a step is known"
@@ -87,11 +87,8 @@ def _level(profile: Profile, rates: RateSeries) -> Sentence | None:
 
 def _drift(profile: Profile, rates: RateSeries) -> Sentence | None:
     """A drift that a line describes better than two levels."""
-    trend = rates.inverse.trend()
-    steps = rates.inverse
-    if trend is None or len(steps) < LEAST_STEPS or abs(trend.z) < KENDALL_Z or steps.jumps() or plateaus(steps):
-        return None
-    if abs(trend.total_pct) < profile.thresholds["fluctuation_pct"]:
+    trend = steady_trend(rates.inverse, profile.thresholds["fluctuation_pct"])
+    if trend is None or len(rates.inverse) < LEAST_STEPS:
         return None
     direction = "falls" if trend.total_pct > 0 else "rises"
     text = f"Throughput ({{n0}}) {direction} steadily: one over it drifts by {{0}} from the first step to the last."

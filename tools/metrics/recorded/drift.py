@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.metrics.recorded.series import measured_of, run_series, step_series_of
+from tools.metrics.recorded.series import mean_ms, measured_of, run_series, step_series_of
 from tools.views.profile import Profile
 from tools.views.steps.shape import StepSeries
 
@@ -50,4 +50,4 @@ def series_growth_cost_pct(profile: Profile, rank: int | None = None) -> Measure
     """The cost of the growth, of the mean step."""
     series = run_series(profile)
     cost = series_growth_cost_ms(profile, rank)
-    return measured_of(series, 100.0 * cost.value / float(step_series_of(series, rank).ms.mean()), rank, LINE)
+    return measured_of(series, 100.0 * cost.value / mean_ms(series, rank), rank, LINE)

@@ -39,14 +39,22 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
     return StepSeries(own["step"].to_numpy(dtype=np.int64), own["wall_ms"].to_numpy(dtype=np.float64))
 
 
+def step_weights(series: RunSeries, rank: int | None = None) -> NDArray[np.float64]:
+    """Of each value of ``step_series_of`` the number of steps that it stands for in a mean."""
+    own = _rank_table(series, series.slowest_rank if rank is None else rank)
+    return own["span"].to_numpy(dtype=np.float64) if series.spans else np.ones(len(own))
+
+
+def mean_ms(series: RunSeries, rank: int | None = None) -> float:
+    """The mean step of a rank, of the slowest one when none is named."""
+    return series.mean_of(series.slowest_rank if rank is None else rank)
+
+
 @metric("ms", "{statistic} unprofiled step time", "How long does a step take without a profiler?")
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
-    if statistic == "mean":
-        value = series.mean_of(series.slowest_rank if rank is None else rank)
-    else:
-        value = over_steps(step_series_of(series, rank).ms, statistic)
+    value = mean_ms(series, rank) if statistic == "mean" else over_steps(step_series_of(series, rank).ms, statistic)
     return measured_of(series, value, rank, "usual steps")
 
 

@@ -16,6 +16,13 @@ PETTITT_P = 0.1  # ten points split into two clean halves reach 0.07
 FITTED = 400  # points of a line that a jump is held against
 COMPARED = 2000  # pairs of steps grow with the square; longer series are thinned to this many points
 ENDS = ("first", "last")
+NEXT_TO, ABRUPT = 3, 0.5  # steps next to a change at least, and their part of the difference of the levels
+
+
+def change_at(ms: NDArray[np.float64], before_ms: float, after_ms: float) -> int:
+    """The place from which on steps belong to the level after: the deviations from both levels are smallest."""
+    nearer = np.abs(ms - before_ms) - np.abs(ms - after_ms)
+    return int(np.argmin(np.cumsum(nearer)[:-1])) + 1
 
 
 @dataclass(frozen=True)
@@ -108,22 +115,30 @@ class StepSeries:
         score = np.abs(2.0 * np.cumsum(ranks)[:-1] - split * (count + 1))
         at = int(np.argmax(score)) + 1
         p = min(1.0, 2.0 * float(np.exp(-6.0 * score[at - 1] ** 2 / (count**3 + count**2))))
+        at = change_at(self.ms, float(np.median(self.ms[:at])), float(np.median(self.ms[at:])))
         before, after = float(np.median(self.ms[:at])), float(np.median(self.ms[at:]))
         return ChangePoint(int(self.numbers[at]), before, after, p)
 
     def jumps(self) -> bool:
-        """True where two levels describe the series better than a line, which single long steps do not bend.
+        """True where two levels describe the series better than a line, which single long steps do not bend, and the
+        steps next to the change differ by half of what the levels do, so that it is no slope between them.
 
         Levels have three parameters (both and the step of the change), a line has two, so that the levels must save
         more than one costs by Schwarz's criterion: 2 n ln(deviations of the line / of the levels) > ln n, with
         absolute deviations, as of Laplace's distribution.
         """
         change = self.change_point()
-        if change is None:
+        if change is None or not self._abrupt(change):
             return False
         levels = np.where(self.numbers < change.step, change.before_ms, change.after_ms)
         of_levels = float(np.abs(self.ms - levels).sum())
         return self.off_line_ms() > of_levels * float(np.exp(np.log(len(self.ms)) / (2.0 * len(self.ms))))
+
+    def _abrupt(self, change: ChangePoint) -> bool:
+        before, after = self.ms[self.numbers < change.step], self.ms[self.numbers >= change.step]
+        last, first = before[-max(len(before) // 4, NEXT_TO) :], after[: max(len(after) // 4, NEXT_TO)]
+        near = float(np.median(first) - np.median(last))
+        return near / (change.after_ms - change.before_ms) >= ABRUPT if change.after_ms != change.before_ms else False
 
     def off_line_ms(self) -> float:
         """Sum of the absolute deviations from the line of the median slope, ms."""
