@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from tools.analyzers.memory.exhausted import exhausted_memory, retries
 from tools.analyzers.support.answers import clean, confidence, say, symptom
@@ -133,7 +134,8 @@ def output_warnings(profile: Profile) -> Check | None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     kinds = [kind for kind in kinds if kind != "unnamed_timeout" or not log.timeouts]  # the same ones, with a rank
-    said = [sentence for kind in kinds for sentence in _warned(profile, kind)]
+    said = failed_starts(log)
+    said += [sentence for kind in kinds for sentence in _warned(profile, kind)]
     said += not_finite(profile)
     said += exhausted_memory(profile)
     whole, speed = measured(profile, "stated_runtime_s"), measured(profile, "stated_samples_per_s")
@@ -152,9 +154,39 @@ def output_warnings(profile: Profile) -> Check | None:
     return symptom(*said) if kinds or measured(profile, "not_finite_pct") else clean(*said)
 
 
+FAILED = "The output holds {} that ended with an error before another began ({}; from line {} on)."
+MOST_ERRORS = 3  # names that are listed
+
+
+def failed_starts(log: JobLog) -> list[Sentence]:
+    """How many starts of the program ended with an error, and with which."""
+    found = log.failed_starts
+    if not found:
+        return []
+    counts = Counter(each.value or "unnamed" for each in found).most_common()
+    listed = ", ".join(f"{name} {count} time{'s' * (count > 1)}" for name, count in counts[:MOST_ERRORS])
+    listed += ", others" * (len(counts) > MOST_ERRORS)
+    starts = "1 start of the program" if len(found) == 1 else f"{len(found)} starts of the program"
+    return [say(FAILED.format(starts, listed, found[0].line))]
+
+
+EARLIER_MEMORY = "The job ran out of device memory in {0}, before the first of the steps that are used (line %d)."
+
+
+def _of_earlier_start(log: JobLog, kind: WarningKind) -> int | None:
+    """The first line of the steps where all warnings of that kind stand before it; None where one stands behind."""
+    found = [each for each in log.warnings if each.kind == kind]
+    own = [log.steps.loc[log.steps["file"] == each.file, "line"].min() for each in found]
+    before = bool(found) and all(each.last_line < line for each, line in zip(found, own, strict=True))
+    return int(own[0]) if before else None
+
+
 def _warned(profile: Profile, kind: WarningKind) -> list[Sentence]:
     """What a warning means and in how many lines it stands, with the time that these state."""
-    said = [say(MEANING[kind], measure(profile, "warning_lines", kind=kind))]
+    log = profile.run.job_log
+    first = None if log is None or kind != "out_of_memory" else _of_earlier_start(log, kind)
+    text = MEANING[kind] if first is None else EARLIER_MEMORY % first
+    said = [say(text, measure(profile, "warning_lines", kind=kind))]
     stated = measured(profile, "warned_s", kind=kind) if kind in STATED_S else None
     return said if stated is None else [*said, say(STATED_S[kind], stated)]
 
@@ -323,5 +355,4 @@ def out_of_memory(profile: Profile) -> list[Sentence]:
     log = profile.run.job_log
     if log is None or not any(each.kind == "out_of_memory" for each in log.warnings):
         return []
-    lines = measure(profile, "warning_lines", kind="out_of_memory")
-    return [say(MEANING["out_of_memory"], lines), *exhausted_memory(profile)]
+    return [*_warned(profile, "out_of_memory"), *exhausted_memory(profile)]

@@ -426,6 +426,8 @@ def not_finite_pct(profile: Profile) -> Measurement:
     found = warning_of(log, "not_finite_loss")
     if found is None or log.steps.empty:
         raise UsageError("no step line of the job's output states a loss that is no finite number")
+    if found.first_line < log.steps.loc[log.steps["file"] == found.file, "line"].min() or log.begins:
+        raise UsageError("step lines of other starts state a loss that is no finite number: their share is not known")
     rows = pd.DataFrame([{"line": line} for line in (found.first_line, found.last_line)])
     return of_lines(log, 100.0 * min(found.count / len(log.steps), 1.0), rows, f"{found.count} step lines")
 

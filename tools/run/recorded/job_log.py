@@ -526,6 +526,7 @@ class JobLog:
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    failed_starts: tuple[Cited, ...] = ()  # the errors of starts behind which another one begins
     trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show
     begins: int = 0  # places at which the step number begins again, other than ``restarts``
     unnamed_bar: bool = False  # the steps are those of a progress bar that does not name its work

@@ -26,6 +26,7 @@ from tools.sources.job_log.evaluation_times import (
     names_evaluation,
     time_cost_s,
 )
+from tools.sources.job_log.failed_starts import FailedStarts
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -91,6 +92,7 @@ class Collector:
         self.whole_run = WholeRun(file)
         self._evaluations = EvaluationBrackets(file)
         self.inferences = Inferences()
+        self.failed = FailedStarts(file)
         self.rank_timers: list[dict[str, object]] = []
         self.rank_reports = RankReports()
         self.tests: list[CommTestTable] = []
@@ -203,6 +205,7 @@ class Collector:
         """Read a line that is no row of a table and no update of a progress bar."""
         stream = self._stream(line)
         stream.bars.said(text, line.number)
+        self.failed.take(line.number, text)
         if stream.keras.header(text):
             return
         elif (found := step_line(text)) is not None:
@@ -346,6 +349,7 @@ class Collector:
             stamp = line.stamp or stamp_within(text)
         rows.add(found, line.number, stamp)
         stream.step = found.step
+        self.failed.stepped(found.step)
         stream.begin(found.step if found.grammar == ENGINE else None)
         if (timers := TIMERS.get(found.grammar)) is not None:
             self._timed(stream, timers(line.number, text))

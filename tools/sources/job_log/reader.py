@@ -159,6 +159,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
+        failed_starts=tuple(collector.failed.found),
         trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
         begins=next((series.begins for series in chosen.values()), 0),
         unnamed_bar=any(series.unnamed for series in chosen.values()),
