@@ -147,6 +147,7 @@ def output_warnings(profile: Profile) -> Check | None:
     if (evaluated := measured(profile, "stated_evaluation_pct")) is not None:
         said.append(say("Evaluations take {0} of the training.", evaluated))
     said += evaluation_times(profile, log)
+    said += named_times(profile, log)
     said += bars_apart(log)
     said += single_line(profile, log)
     if not said:
@@ -206,6 +207,26 @@ def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     lead = f"{count:,} {_rows(log)}s state the time of an evaluation"
     lead = f"By the time stamps of the lines that begin and end them, {count:,} evaluations took" if by_stamps else lead
     return [say(f"{lead}{'' if by_stamps else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
+
+
+MOST_NAMED = 4
+ONE_NAMED = "Line {} states {{0}} for {{n0}}."
+NAMED = "{} lines state the time of {{n0}}: {{0}} in the median ({{1}} to {{2}})."
+
+
+def named_times(profile: Profile, log: JobLog) -> list[Sentence]:
+    """The time of work that lines name in a sentence, of the names with the most time together."""
+    total: Counter[str] = Counter()
+    for each in log.named_times:
+        total[each.name] += int(each.wall_ms * 1e3)
+    said = []
+    for name, _ in total.most_common(MOST_NAMED):
+        own = [each for each in log.named_times if each.name == name]
+        statistics = ("median", "min", "max") if len(own) > 1 else ("median",)
+        facts = [measure(profile, "named_time_ms", name=name, statistic=each) for each in statistics]
+        text = NAMED.format(len(own)) if len(own) > 1 else ONE_NAMED.format(own[0].line)
+        said.append(say(text, *facts, names=(name,)))
+    return said
 
 
 def _rows(log: JobLog) -> str:

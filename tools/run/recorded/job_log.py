@@ -169,6 +169,16 @@ class EpochTime:
 
 
 @dataclass(frozen=True)
+class NamedTime:
+    """The time of a piece of work that a line names in a sentence: "forward took 0.3 s"."""
+
+    name: str
+    wall_ms: float
+    line: int
+    file: int = 0
+
+
+@dataclass(frozen=True)
 class Connected:
     """Connections over one transport (``NET/IB``, ``NET/IB/GDRDMA``, ``NET/Socket``, ``P2P``, ``SHM``) in one file:
     their first line, and how many of them another file of the job holds and counts."""
@@ -526,6 +536,7 @@ class JobLog:
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    named_times: tuple[NamedTime, ...] = ()  # of work that lines name in a sentence
     failed_starts: tuple[Cited, ...] = ()  # the errors of starts behind which another one begins
     trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show
     begins: int = 0  # places at which the step number begins again, other than ``restarts``

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 from tools.run.recorded.job_log import NO_HEAD, Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bar_lines import bar_point
@@ -27,6 +28,7 @@ from tools.sources.job_log.evaluation_times import (
     time_cost_s,
 )
 from tools.sources.job_log.failed_starts import FailedStarts
+from tools.sources.job_log.grammars.column_rows import ColumnRows
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import SINCE_1970_S
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -38,6 +40,7 @@ from tools.sources.job_log.messages import Messages
 from tools.sources.job_log.nccl import WARNS, NcclReader
 from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, stamp_within
 from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
+from tools.sources.job_log.prose_times import ProseTimes
 from tools.sources.job_log.rank_reports import RankReports
 from tools.sources.job_log.streams import NO_RANK, Stream, StreamRows
 from tools.sources.job_log.tables import (
@@ -72,6 +75,11 @@ MOST_EPOCHS = 1 << 14
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 
 
+LEAST_OF_CLOCK, CLOCK_SHARE = 10, 0.9
+OF_CLOCK = (
+    "{} lines from line {} on call a time that of an epoch, which rises from line to line: a clock since the epoch "
+    "began or epochs that each take longer; left out"
+)
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
 ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
 # Of a step each, where lines of them come before any step line: DeepSpeed's of a micro-batch, Megatron-LM's.
@@ -93,6 +101,8 @@ class Collector:
         self._evaluations = EvaluationBrackets(file)
         self.inferences = Inferences()
         self.failed = FailedStarts(file)
+        self.prose = ProseTimes(file)
+        self._columns = ColumnRows()
         self.rank_timers: list[dict[str, object]] = []
         self.rank_reports = RankReports()
         self.tests: list[CommTestTable] = []
@@ -113,7 +123,8 @@ class Collector:
 
     def wants_all(self) -> bool:
         """Whether a table is open, so that each line may be one of its rows."""
-        return not (self._test is None and self._timers is None and self._table is None and self._csv is None)
+        tables = (self._test, self._timers, self._table, self._csv)
+        return any(each is not None for each in tables) or bool(self._columns.columns)
 
     def take(self, raw: RawLine) -> None:
         """Read one line."""
@@ -206,6 +217,11 @@ class Collector:
         stream = self._stream(line)
         stream.bars.said(text, line.number)
         self.failed.take(line.number, text)
+        if self._columns.head(text):
+            return
+        if (row := self._columns.row(text)) is not None:
+            self._add(line, row, text)
+            return
         if stream.keras.header(text):
             return
         elif (found := step_line(text)) is not None:
@@ -223,6 +239,7 @@ class Collector:
                 self._stream(line).bars.trained = True
             self.whole_run.take(line.number, text)
             self._evaluated(line, text)
+            self.prose.take(line.number, text)
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
     def _costs(self, line: Line, text: str) -> bool:
@@ -252,6 +269,16 @@ class Collector:
             self.epoch_times[-1] = epoch
         elif len(self.epoch_times) < MOST_EPOCHS:
             self.epoch_times.append(epoch)
+
+    def epochs_notes(self) -> list[str]:
+        """Drop times of epochs that rise from line to line as a clock does; what is said of them."""
+        times = [each.wall_ms for each in self.epoch_times if each.epoch is None and each.rank is None]
+        rising = sum(later > earlier for earlier, later in pairwise(times))
+        if len(times) < LEAST_OF_CLOCK or len(times) < len(self.epoch_times) or rising < CLOCK_SHARE * (len(times) - 1):
+            return []
+        line = self.epoch_times[0].line
+        self.epoch_times = []
+        return [OF_CLOCK.format(len(times), line)]
 
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""

@@ -182,6 +182,7 @@ WORDS = (
     ),
     *(b"alidation", b"alidating", b"valuat", b"eval_loss", b"eval_runtime", b"val_loss", b"Test: "),
     *(b"Epoch ", b"Traceback (most", b"Namespace(", b"Error: ", b"unning training", b"raining start"),
+    *(b"aken for ", b"took:"),
     *(b"Val ", b"Loss", b"ccuracy"),
     *(b"poch time", b"poch Time", b"Time Taken: ", b" time: ", b"poch duration", b"finished in"),
     *(b"collective: ", b"issing ranks", b"oining collective", b"ollective sequence number", b"ranks: "),

@@ -122,6 +122,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
     """The record of what was collected, and notes; None where that is nothing of a job."""
     file = collector.file
     chosen, notes = _chosen(collector.streams)
+    notes += collector.epochs_notes()
     overflows = collector.messages.overflows
     tables = [overflows.counted(series.table).assign(rank=max(rank, 0), file=file) for rank, series in chosen.items()]
     tests = [{**asdict(row), "file": file} for table in collector.tests for row in table.rows]
@@ -159,6 +160,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         ranks=tuple(sorted(collector.ranks)),
         ranks_stated=NO_RANK not in chosen,
         restarts=tuple(replace(each, file=file) for series in list(chosen.values())[:1] for each in series.restarts),
+        named_times=tuple(each for own in collector.prose.found.values() for each in own),
         failed_starts=tuple(collector.failed.found),
         trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
         begins=next((series.begins for series in chosen.values()), 0),
@@ -183,7 +185,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
             replace(each, file=file) for stream in collector.streams.values() if (each := stream.bars.apart) is not None
         ),
     )
-    notes += [*_ambiguous(collector.streams), *_bars_of_items(collector.streams)]
+    notes += [*collector.prose.notes(), *_ambiguous(collector.streams), *_bars_of_items(collector.streams)]
     return (log if _holds(log) else None), [*notes, *collector.messages.errors.notes]
 
 
@@ -257,6 +259,7 @@ def _holds(log: JobLog) -> bool:
         or log.reports
         or log.errors
         or log.epoch_times
+        or log.named_times
         or log.recompilations
         or log.saves
         or log.evaluations

@@ -16,6 +16,7 @@ from tools.sources.job_log.comm_tests import (
     TEST_HEAD,
     headless_row,
 )
+from tools.sources.job_log.grammars.column_rows import ColumnRows
 from tools.sources.job_log.grammars.epoch_times import epoch_time
 from tools.sources.job_log.grammars.generic_lines import DICTIONARY_LINES, FREE_LINES, GENERIC_LINES, JSON_LINES
 from tools.sources.job_log.grammars.given_pattern import GivenPattern
@@ -151,7 +152,7 @@ def _of_table(line: int, text: str) -> bool:
     """Whether the line is the head or a row of a table that programs and profilers print."""
     if TIMER_HEAD.search(text) or LIGHTNING.match(text) or "out-of-place" in text or TEST_HEAD.search(text):
         return True
-    if TEST_BEGIN.match(text) or headless_row(text):
+    if TEST_BEGIN.match(text) or headless_row(text) or ColumnRows().head(text):
         return True
     if "Mean duration" in text and LIGHTNING_HEAD.match(text):
         return True

@@ -283,7 +283,8 @@ IN_WORDS: dict[StepTime, str] = {
     "bar": "the time between two updates of a progress bar is divided by the steps between",
     "smoothed": "a progress bar shows a smoothed rate",
     "running": "each line gives a running mean over more steps than those since the one before it",
-    "stamps": "step times are differences of the time stamps or clocks of the lines",
+    "stamps": "step times are differences of the time stamps or clocks of the lines, evaluations and saves between them"
+    " included",
 }
 # The same of lines that count the steps of each epoch, of which none says how many there are.
 WITHIN_EPOCHS: dict[StepTime, str] = {

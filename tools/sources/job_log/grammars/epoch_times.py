@@ -16,6 +16,11 @@ NAMED = re.compile(
 )
 # CycleGAN and pix2pix, which print it with saves at the end of the epoch in it.
 TAKEN = re.compile(rf"\b[Ee]poch (\d{{1,9}})(?: ?/ ?\d{{1,9}})?\s{{1,9}}Time Taken: ({NUMBER}) ({UNIT})\b")
+# TensorFlow's tutorials: "Time taken for 1 epoch: 29.04 secs".
+FOR_EPOCH = re.compile(
+    rf"\b[Tt]ime taken for (?:1|one|an|the|this) epoch ?(\d{{1,9}})?\s?[:=]?\s?"
+    rf"({NUMBER}) ?({UNIT})(?![\w/:])"
+)
 # PaddleVideo: the sum over all batches of the epoch.
 SUMMED = re.compile(rf"\bEND epoch:(\d{{1,9}})\s{{1,9}}train\b.{{0,999}}?\bbatch_cost_sum: ({NUMBER}) (sec)\b")
 # DETR's MetricLogger (torchvision, DINO, MAE): "Epoch: [0/100] Total time: 0:13:11 (0.5 s / it)".
@@ -57,6 +62,8 @@ def epoch_time(text: str, line: int = 0, file: int = 0) -> EpochTime | None:
     if total := TOTAL.search(text):
         whole_s, count = clock_s(total[3]), int(total[2]) if total[2] else None
         return EpochTime(1e3 * whole_s, line, file, epoch=int(total[1]), count=count) if whole_s else None
+    if (whole := FOR_EPOCH.search(text)) and (wall_ms := in_ms(whole[2], whole[3])) is not None:
+        return EpochTime(wall_ms, line, file, epoch=int(whole[1]) if whole[1] else None)
     named = TAKEN.search(text) or NAMED.search(text)
     if named is None or NOT_OF_TRAINING.search(text, 0, named.start() + 1) or WITHIN.search(text, 0, named.start()):
         return None
