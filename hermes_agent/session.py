@@ -23,7 +23,8 @@ from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.answers.evidence_lookup import Shown, Table
 from hermes_agent.questions.answers.evidence_lookup import look_up as behind
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence
+from hermes_agent.questions.intents import Answer, cited_evidence
+from hermes_agent.questions.kinds import NOT_UNDERSTOOD
 from hermes_agent.questions.material import Material, never
 from hermes_agent.questions.reading.conversation import Conversation, turn_of
 from hermes_agent.questions.several import answered

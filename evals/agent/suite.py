@@ -35,7 +35,7 @@ from hermes_agent.model.events import Emit, Event, ToolCalled
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_UNDERSTOOD
+from hermes_agent.questions.kinds import NOT_UNDERSTOOD
 from hermes_agent.questions.material import Material
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import GUESS, Accepted, Declined

@@ -30,7 +30,7 @@ from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.intents import NOT_UNDERSTOOD
+from hermes_agent.questions.kinds import NOT_UNDERSTOOD
 from hermes_agent.session import Session
 from tools.documents import parse_yaml
 

@@ -13,7 +13,7 @@ from hermes_agent.llm.redact import Redactor
 from hermes_agent.mcp_server.payload import shortened, unmasked
 from hermes_agent.mcp_server.tool import Call, OfRun, Record, Reply, RunName, server_tool
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord, StepTime
-from hermes_agent.questions.intents import NOT_MEASURABLE, NOT_UNDERSTOOD
+from hermes_agent.questions.kinds import NOT_MEASURABLE, NOT_UNDERSTOOD
 from hermes_agent.questions.reading.conversation import Conversation
 from hermes_agent.session import Answer
 from tools.agent_tools.result import Paged

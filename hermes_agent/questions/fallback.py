@@ -24,7 +24,11 @@ OF_STEP = re.compile(
     r"|\bhow (long|slow|fast)\b|\b(steps?|iterations?|epochs?|batch(es)?) (times?|takes?)\b|\bspends?\b.*\btime\b"
 )
 OF_DEVICES = re.compile(r"\b(gpus?|devices?|npus?)\b.*\b(used|busy|idle|low|utili[sz]\w*|bound)\b")
-REASON = re.compile(r"\bwhy\b|^(which|who|what)\b")
+REASON = re.compile(
+    r"\bwhy\b|^(which|who)\b"
+    r"|^whats? (is |are )?(wrong|slow|happen\w*|went|goes|slows?|makes?|causes?|caused|holds?|limits?)\b"
+)
+TIMES = ("ns", "us", "ms", "s")
 OTHERWISE = re.compile(
     r"\b(cases?|issues? like|similar|avoid|prevent|fix\w*|should (i|we)|would|(?<!what )could|what if)\b"
 )
@@ -53,6 +57,9 @@ def of_parts(discussion: Discussion, question: Question) -> str:
     profile, found = discussion.profile(), by_diagnosis_alone(discussion)
     if profile.measured or not cited_ids(found) or (of_devices and profile.run.counters is None):
         return ""
+    known = discussion.evidence
+    if not of_devices and not any(known[each].unit in TIMES for each in cited_ids(found) if each in known):
+        return ""
     return found
 
 
@@ -63,7 +70,7 @@ def by_diagnosis_alone(discussion: Discussion) -> str:
 
 def with_diagnosis(discussion: Discussion, question: Question, text: str, measurable: bool) -> str:
     """An answer without any figure to why or which, with what the diagnosis found: first where it says nothing else."""
-    if cited_ids(text) or not REASON.search(question.words):
+    if cited_ids(text) or question.steps or not REASON.search(question.words):
         return text
     found = by_diagnosis(discussion, question, understood=True)
     if not cited_ids(found):

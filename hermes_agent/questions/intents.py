@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
-from hermes_agent.questions import alternatives
-from hermes_agent.questions.answers import (
-    advice,
-    bounded,
-    causes,
-    checkpoints,
-    comparisons,
-    counts,
-    device,
-    events,
-    evidence_lookup,
-    figures,
-    job_output,
-    other_processes,
-    overlaps,
-    percentiles,
-    places,
-    ranks,
-    setup,
-    single_collective,
-    steps,
-    throughput,
-    untraced,
-    whole_run,
-)
-from hermes_agent.questions.answers.last_calls import last_call, recorded_ranks
+from hermes_agent.questions.answers import evidence_lookup, figures, job_output, setup, steps, untraced
+from hermes_agent.questions.answers.last_calls import recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.answers.sampled_figures import sampled_figure
 from hermes_agent.questions.answers.timed_communication import ASKED, timed_communication
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.fallback import by_diagnosis, of_parts, with_diagnosis
+from hermes_agent.questions.kinds import (
+    ANSWERS,
+    BROAD,
+    FIGURE,
+    NOT_MEASURABLE,
+    NOT_UNDERSTOOD,
+    OF_ALL_RANKS,
+    OF_ALL_STEPS,
+    OF_ANY_RANK,
+    OF_NO_FIGURE,
+    OF_PARTS,
+    OF_THEIR_OWN,
+    OF_TROUBLE,
+    OPINIONS,
+    PAGED,
+)
 from hermes_agent.questions.nccl_output import of_nccl
 from hermes_agent.questions.prose import blocks, bullets, span, unbracketed
 from hermes_agent.questions.reading import asked
@@ -64,9 +55,6 @@ from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
 from tools.views.counters import counter_view
 
-NOT_UNDERSTOOD = "not_understood"
-NOT_MEASURABLE = "not_measurable"
-FIGURE = "figure"  # one figure by its metric, where no kind of question gave what was asked
 SUGGESTED = ("Why is it slow?", "What should I change first?", "Could it be the network?")
 DESCRIPTION = 6  # words that describe a symptom, for which cases are looked up; fewer are a question about the run
 QUESTION_WORD = re.compile(
@@ -83,8 +71,6 @@ AND_REASON = re.compile(r"\bwhy\b")  # a figure is no reason
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
 OF_LENGTH = ("How many", "Which")  # English forms of questions that a length may bound
-
-Answering = Callable[[Discussion, Question], str | None]  # None: not meant after all, try the next
 
 
 @dataclass(frozen=True)
@@ -157,7 +143,6 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
     return tuple(known[name] for name in dict.fromkeys(cited_ids(text)) if name in known)
 
 
-EVALUATION = "evaluation"  # the topic
 NO_DEVICE = "No such device was sampled"
 NO_ANSWER = "This run has no answer to exactly that"
 CANNOT = "What was asked cannot be measured on this run"
@@ -203,6 +188,8 @@ def answer_text(discussion: Discussion, question: Question, spoken: Question | N
     lacking = name == NOT_MEASURABLE or (name == FIGURE and not cited_ids(text))
     if lacking and (found := of_parts(discussion, question)):
         return "overview", found
+    if name == "ranks" and not (discussion.profile().traced or AND_REASON.search(question.words)):
+        return name, text
     if name == NOT_MEASURABLE or name in OF_TROUBLE:
         lacks_all = name == NOT_MEASURABLE or text == wording("no_ranks_read")
         return name, with_diagnosis(discussion, question, text, measurable=not lacks_all)
@@ -251,12 +238,11 @@ def _figure_or(
         if stated or name == NOT_MEASURABLE:
             return answer
         profile = discussion.profile()
+        if name == "steps" and wanted.over == "step" and not profile.traced and cited_ids(text):  # a table of lines
+            return answer
         if profile.traced or profile.run.ascend is not None:
             return FIGURE, figures.declined(wanted, unbracketed(str(error)))
         none = f"{NO_ANSWER}, {wanted.spoken}"
-        if wanted.topic.title == EVALUATION and profile.run.job_log is not None:
-            unstated = f"{none}: {wording('no_evaluation_line')}, and no trace was read."
-            return FIGURE, job_output.stated_evaluations(discussion) or unstated
         return FIGURE, blocks([f"{none}: no trace was read.", steps.timed_parts(discussion)])
 
 
@@ -347,158 +333,3 @@ def _group_of(screening: ScreeningRecord, rank: int) -> str:
             read = f"of these, {rank_list(group.read)} read in full" if group.read else "none of these was read in full"
             return f"{span_list(group.ranks)}{group_text(group)} (ms per step); {read}."
     return ""
-
-
-def _help(_: Discussion, __: Question) -> str:
-    rows = bullets(f"{intent.about}: “{intent.example}”" for intent in lexicon().intents.values() if intent.example)
-    return f"You can ask:\n{rows}\n\nAnswers cite their evidence; `show E1` opens it."
-
-
-def _overview(discussion: Discussion, question: Question) -> str | None:
-    summary = advice.summarise(discussion, question)
-    if summary is None:
-        return None
-    return blocks([steps.longest_first(discussion, question), summary, job_output.small_wait(discussion)])
-
-
-PAGED = {
-    *("kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"),
-    *("counts", "streams"),
-}
-# Kinds whose answers are no figures, or that say by themselves what they cannot give.
-OF_NO_FIGURE = {
-    "single_collective",
-    "help", "workload", "what_if", "identifiers", "gaps", "comparison", "two_places", "timeline", "event", "settings",
-    "hosts", "optimizer", "not_recorded", "similar_cases", "certainty", "workers", "change", "flops", "bound",
-    "longer_steps", "code_lines", "layers", "worst_shape", "group_cost", "device_gaps", "overlap", "whole_run",
-    "device_doing", "kind_of_work", "recording", "host_use", "throughput", "pipeline_schedule", "drift", "timeouts",
-    "skipped_steps",
-    "flop_rate", "start", "percentile", "critical_path", "hang", "slower_since", "low_rate", "awaited", "rhythm",
-    "sampled_devices", "last_call", "save_interval", "save_cost", "other_process",
-    "two_runs", "slower_cpu", "not_finite", "stage_layers", "experts", "stated_eta",
-}  # fmt: skip
-# Kinds that speak of the question itself, or of a change and a case in words of their own.
-OF_THEIR_OWN = {
-    NOT_UNDERSTOOD, FIGURE, "help", "identifiers", "workload", "what_if", "similar_cases", "not_recorded", "change",
-    "settings", "gaps", "certainty",
-}  # fmt: skip
-OF_PARTS = {"suspicion", "host_use", "bound", "utilisation", "not_recorded", "overlap", "launch_queue"}
-BROAD = {  # kinds that answer whatever holds one of their words
-    NOT_UNDERSTOOD, NOT_MEASURABLE, "ranks", "steps", "breakdown", "overview", "suspicion", "definition", "duration",
-}  # fmt: skip
-OF_TROUBLE = {
-    "ranks",
-    "bound",
-    "timeouts",
-    "suspicion",
-    "longer_steps",
-}  # asked of what is wrong: the diagnosis is of it
-OPINIONS = {NOT_UNDERSTOOD, "suspicion", "definition", "overview"}  # no answers to a question for a figure
-OF_ALL_RANKS = {"steps"}  # their answers do not look at the ranks named
-OF_ALL_STEPS = {
-    "ranks", "waiting", "utilisation", "launch_queue", "memory", "named_work", "operation", "host_calls",
-    "collectives", "percentile", "worst_shape", "group_cost", "flops",
-}  # fmt: skip
-OF_ANY_RANK = {
-    "help",
-    "identifiers",
-    "similar_cases",
-    "kind_of_work",
-    "recording",
-    "named_work",
-    "definition",
-    "suspicion",
-    "timeouts",
-    "drift",
-    "hang",
-    "last_call",
-    "slower_since",
-    "low_rate",
-    "sampled_devices",
-}
-ANSWERS: Mapping[str, Answering] = MappingProxyType(
-    {
-        "help": _help,
-        "pipeline_schedule": job_output.pipeline_schedule,
-        "last_call": last_call,
-        "hang": job_output.hang,
-        "slower_since": job_output.slower_since,
-        "low_rate": job_output.low_rate,
-        "awaited": ranks.awaited,
-        "sampled_devices": job_output.sampled_devices,
-        "other_process": other_processes.which_process,
-        "slower_cpu": other_processes.slower_cpu,
-        "rhythm": steps.rhythm,
-        "drift": job_output.drift,
-        "timeouts": job_output.timeouts,
-        "not_finite": job_output.not_finite,
-        "stated_eta": job_output.stated_eta,
-        "experts": setup.experts,
-        "stage_layers": job_output.stage_layers,
-        "skipped_steps": job_output.skipped_steps,
-        "flop_rate": job_output.flop_rate,
-        "start": job_output.start,
-        "workload": setup.workload,
-        "what_if": advice.what_if,
-        "of_length": bounded.of_length,
-        "identifiers": evidence_lookup.explain_ids,
-        "gaps": causes.unanswered_checks,
-        "comparison": advice.against_baseline,
-        "two_runs": comparisons.two_runs,
-        "two_places": comparisons.two_places,
-        "timeline": setup.timeline,
-        "event": events.one_event,
-        "single_collective": single_collective.one_collective,
-        "overlap": overlaps.overlap,
-        "phases": places.phase_times,
-        "layers": places.layers,
-        "code_lines": places.lines,
-        "worst_shape": places.shapes,
-        "group_cost": places.group_cost,
-        "device_gaps": overlaps.gaps,
-        "settings": setup.settings,
-        "bound": lambda discussion, question: blocks(
-            [device.which_limit(discussion, question), steps.break_down(discussion, question)]
-        ),
-        "longer_steps": setup.longer_steps,
-        "counts": counts.how_many,
-        "streams": counts.streams,
-        "throughput": throughput.rate,
-        "whole_run": whole_run.whole_run,
-        "checkpoints": checkpoints.saved_states,
-        "save_interval": checkpoints.interval_range,
-        "save_cost": checkpoints.save_cost,
-        "hosts": setup.hosts,
-        "optimizer": setup.optimizer,
-        "host_use": setup.host_use,
-        "not_recorded": setup.not_recorded,
-        "similar_cases": evidence_lookup.similar_cases,
-        "certainty": causes.how_sure,
-        "workers": advice.how_many_workers,
-        "named_work": device.named_work,
-        "operation": events.operation,
-        "percentile": percentiles.percentiles,
-        "duration": steps.how_long,
-        "kernels": events.longest_kernels,
-        "host_calls": events.top_calls,
-        "collectives": device.collectives_by_kind,
-        "waiting": ranks.why_wait,
-        "launch_queue": device.launch_queue,
-        "flops": setup.flops,
-        "utilisation": device.how_busy,
-        "memory": device.memory_peak,
-        "device_doing": lambda discussion, question: blocks(
-            [device.how_busy(discussion, question), steps.break_down(discussion, question)]
-        ),
-        "kind_of_work": setup.kind_of_work,
-        "recording": device.what_is_recorded,
-        "critical_path": steps.on_critical_path,
-        "breakdown": steps.break_down,
-        "change": advice.what_to_change,
-        "ranks": ranks.which_rank,
-        "steps": steps.which_step,
-        "overview": _overview,
-        "definition": causes.define,
-        "suspicion": alternatives.suspect_each,
-    }
-)

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import FIGURE, NOT_UNDERSTOOD, Answer, cited_evidence, reply
+from hermes_agent.questions.intents import Answer, cited_evidence, reply
+from hermes_agent.questions.kinds import FIGURE, NOT_UNDERSTOOD
 from hermes_agent.questions.prose import blocks, capital, unbracketed
 from hermes_agent.questions.reading.conversation import IT, Conversation, turn_of
 from hermes_agent.questions.reading.question import LIMIT

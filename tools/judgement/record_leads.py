@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tools.analyzers.steps.output_tables import DATA_TIMERS
 from tools.analyzers.support.figures import measured
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence
@@ -17,6 +16,7 @@ from tools.judgement.thread_leads import thread_lead
 from tools.judgement.unpriced_leads import OF_FAMILY
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
+from tools.knowledge.timer_names import fetches_batches
 from tools.metrics.recorded.job_tables import step_timers
 from tools.metrics.recorded.side_work import series_without
 from tools.metrics.registry import measure
@@ -173,7 +173,7 @@ def _timed_data(profile: Profile, series: RunSeries, step: Fact) -> Lead | None:
     if _stated_wait(profile, step):
         return None
     try:
-        names = [name for name in sorted(step_timers(profile)) if name.lower() in DATA_TIMERS]
+        names = [name for name in sorted(step_timers(profile)) if fetches_batches(name)]
     except UsageError:
         return None
     shares = [(measure(profile, "timer_pct", name=name), name) for name in names]

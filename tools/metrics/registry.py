@@ -119,6 +119,7 @@ NAMES = (
     "recorded.long_steps",
     "recorded.memory_snapshots",
     "recorded.memory_summary",
+    "recorded.named_evaluations",
     "recorded.operations",
     "recorded.own_time",
     "recorded.profile_rows",

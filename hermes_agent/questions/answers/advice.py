@@ -9,7 +9,8 @@ from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.spent_parts import ranks_of, spent_parts, stored_part
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, LeadRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
-from hermes_agent.questions.answers.causes import about, fewest_workers, stated_workers
+from hermes_agent.questions.answers.cause_records import fewest_workers, stated_workers
+from hermes_agent.questions.answers.causes import about
 from hermes_agent.questions.answers.checkpoints import other_interval
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from

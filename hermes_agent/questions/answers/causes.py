@@ -9,34 +9,35 @@ from typing import Literal
 
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
-from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title
+from hermes_agent.questions.answers.cause_records import (
+    OF_LOADER,
+    TimersSay,
+    by_profiler,
+    by_stacks,
+    by_timers,
+    reported_ranks,
+    stated_compilations,
+    workers_of,
+)
+from hermes_agent.questions.answers.certainty import WELL_SUPPORTED, check_text, where
 from hermes_agent.questions.answers.device import no_collectives
 from hermes_agent.questions.answers.periods import supposed_period
-from hermes_agent.questions.answers.timed_communication import TIMER_COMMUNICATES, timed_communication
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
-from tools.analyzers.registry import check_of, checks_for, has_own_check, spec_of, unwatched_causes
+from tools.analyzers.registry import check_of, checks_for, has_own_check
 from tools.analyzers.steps.lines_apart import lines_apart, waits_elsewhere
-from tools.analyzers.steps.output_tables import DATA_TIMERS
 from tools.analyzers.steps.output_warnings import few_waits, single_line
-from tools.errors import UsageError
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of, known_mechanism
-from tools.knowledge.thresholds import Thresholds
-from tools.metrics.recorded.job_tables import step_timers
 from tools.views.communication.arrivals import arrivals, blame
 
 NOT_SO_FAR_APART = "Not at that distance: "
 DEFINED = 3  # causes of one subject that are defined in full
-TIMERS_SHOWN = 4
-LOADER_TABLE = "io.output_table"
-RATED = 5  # causes whose confidence is given
-OPEN_NAMED = 5  # checks without an answer that are named
-WELL_SUPPORTED = Thresholds()["confidence"]
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
 # "Does it use tensor cores?" asks for the thing, "is it unused tensor cores?" for the lack of it.
 IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have|has|enabled?|on|overlap\w*|pinned)\b")
@@ -54,7 +55,6 @@ SUSPECTED = re.compile(
 LIBRARY = re.compile(r"\b(nccl|hccl|gloo|rccl)\b")
 OF_RANKS = {"straggler", "data_skew"}  # causes of communication that lie with a rank, not with a transfer
 ALTERNATIVES = re.compile(r"\bor\b")
-ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 
 Kind = Literal[
     "listed",  # among the ranked causes
@@ -97,14 +97,15 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
         return timed
-    if subject.causes == ("operator_compilation",) and (compiled := _stated_compilations(discussion, found, words)):
+    stated = subject.causes == ("operator_compilation",) and not any(each.listed for each in found)
+    if stated and (compiled := stated_compilations(discussion, words)):
         return compiled
-    if not any(each.listed for each in found) and (tabled := _by_profiler(discussion, subject)):
+    if not any(each.listed for each in found) and (tabled := by_profiler(discussion, subject)):
         return tabled
-    if not any(each.listed for each in found) and (reported := _reported_ranks(discussion, subject)):
+    if not any(each.listed for each in found) and (reported := reported_ranks(discussion, subject)):
         return reported
     waits = _waiting(discussion, subject) if not any(each.listed for each in found) else ""
-    timers = _by_timers(discussion, subject) if len(found) > 1 else TimersSay()
+    timers = by_timers(discussion, subject) if len(found) > 1 else TimersSay()
     if timers.settles:
         return timers.text
     lead = _lead(subject, found, not discussion.profile().measured, bool(timers.text)) if len(found) > 1 else ""
@@ -114,63 +115,16 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
         return waited
     return blocks(
         [
-            _by_stacks(discussion, subject),
+            by_stacks(discussion, subject),
             timers.text,
             paragraph([waits, lead]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
             *_not_found(discussion, subject, found),
             _unwatched(subject, found),
-            _workers(discussion, subject) if not any(each.listed for each in found) else "",
+            workers_of(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
-
-
-HOW_LONG = re.compile(r"\bhow (long|much)\b|\btakes?\b")
-
-
-def _stated_compilations(discussion: Discussion, found: Sequence[CauseStatus], words: str) -> str:
-    """How long compilations take by the lines or the metrics report of the output that state it; else empty."""
-    profile = discussion.profile()
-    if profile.traced or not HOW_LONG.search(words) or any(each.listed for each in found):
-        return ""
-    warned = discussion.measured("warned_s", kind="slow_compile")
-    if warned is not None:
-        return discussion.say("The compilations that XLA states a time of take {0} in all.", warned)
-    given = {"table": "torch_xla", "name": "CompileTime"}
-    total, calls = (discussion.measured(f"table_row_{each}", **given) for each in ("ms", "calls"))
-    if total is None or calls is None:
-        return ""
-    return discussion.say("By torch_xla's metrics report compilations take {0} in all, in {1}.", total, calls)
-
-
-def _by_profiler(discussion: Discussion, subject: Subject) -> str:
-    """The wait for data by a profiler's table in the output, to a question about data input; else empty."""
-    if discussion.profile().traced or discussion.profile().measured or not set(subject.causes) >= OF_LOADER:
-        return ""
-    check = next((each for each in discussion.diagnosis.checks if each.analyzer == LOADER_TABLE), None)
-    if check is None or check.status == "cannot_answer":
-        return ""
-    shares = [discussion.measured(f"profiled_loader{of}_pct") for of in ("", "_rows")]
-    limit = discussion.profile().thresholds["data_wait_pct"]
-    waits = any(each is not None and each.value >= limit for each in shares)
-    return paragraph(["Yes:" if waits else "Hardly:", *check.text])
-
-
-HANGS = ("communication.reported_ranks", "communication.timeouts")
-
-
-def _reported_ranks(discussion: Discussion, subject: Subject) -> str:
-    """What the output reports of ranks that hold up a collective, asked about communication as a whole."""
-    if len(subject.causes) < 2 or not {family_of(each) for each in subject.causes} <= {"communication", "parallel"}:
-        return ""
-    checks = {each.analyzer: each for each in discussion.diagnosis.checks if each.status == "found"}
-    if HANGS[0] not in checks:
-        return ""
-    return blocks(check_text(checks[name]) for name in HANGS if name in checks)
-
-
-OF_LOADER = {"slow_data_reading", "slow_data_processing"}
 
 
 def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus], words: str) -> str | None:
@@ -192,79 +146,6 @@ def _by_own_timer(discussion: Discussion, subject: Subject, found: Sequence[Caus
     return blocks(listed) if listed else None
 
 
-@dataclass(frozen=True)
-class TimersSay:
-    """What the job's own timers say of a subject; ``settles``: nothing else need be said, as it takes hardly any."""
-
-    text: str = ""
-    settles: bool = False
-
-
-def _by_timers(discussion: Discussion, subject: Subject) -> TimersSay:
-    """What the job's own timers say of communication or of making a batch, asked about as a whole; else empty."""
-    profile, asked = discussion.profile(), set(subject.causes)
-    if profile.traced or profile.run.job_log is None:
-        return TimersSay()
-    families = {family_of(each) for each in asked}
-    communicates = families <= {"communication", "parallel"} and "communication" in families
-    if not communicates and not asked >= OF_LOADER:
-        return TimersSay()
-    try:
-        names = [name for name in sorted(step_timers(profile)) if _timer_of(name, communicates)]
-    except UsageError:
-        return TimersSay(timed_communication(discussion) if communicates else "")
-    rated = sorted(
-        ((discussion.measure("timer_pct", name=name), name) for name in names), key=lambda each: -each[0].value
-    )
-    noted = profile.thresholds["noted_pct"]
-    shown = [each for each in rated if each[0].value >= noted][:TIMERS_SHOWN] or rated[:1]
-    if not shown:
-        return TimersSay()
-    parts = listed([f"{{{at}}} in {{n{at}}}" for at in range(len(shown))])
-    little = not communicates and shown[0][0].value < noted
-    kind = wording("timed_communication") if communicates else wording("timed_batches")
-    text = (wording("timed_hardly") if little else kind).format(parts=parts)
-    said = discussion.say(text, *(fact for fact, _ in shown), names=tuple(name for _, name in shown))
-    first = next(iter(discussion.diagnosis.causes), None)
-    found = f"The first cause found is {cause_title(first.cause, first.mechanism)}." if first else ""
-    return TimersSay(paragraph([said, found]), settles=little)
-
-
-def _timer_of(name: str, communicates: bool) -> bool:
-    return bool(TIMER_COMMUNICATES.search(name)) if communicates else name.lower() in DATA_TIMERS
-
-
-def _by_stacks(discussion: Discussion, subject: Subject) -> str:
-    """Where the host is by sampled stacks, to a question about the host of a run without a trace; else empty."""
-    if "operator_dispatch" not in subject.causes or discussion.profile().traced:
-        return ""
-    checks = discussion.diagnosis.checks
-    return paragraph(each for check in checks if check.analyzer == "cpu.sampled_stacks" for each in check.text)
-
-
-def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:
-    """The fewest loader workers that keep up, where the making of a batch was recorded; else empty."""
-    least = discussion.values("loader_workers_least", ranks or discussion.profile().run.rank_numbers)
-    if not least:
-        return ""
-    rank = max(least, key=lambda each: least[each])
-    where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
-    return discussion.say(wording("workers").format(where=where), rank=rank)
-
-
-def _workers(discussion: Discussion, subject: Subject) -> str:
-    """What more workers would do on a run whose loader has another cause, else how many there are."""
-    if subject.mechanism != "too_few_workers":
-        return ""
-    return fewest_workers(discussion) or stated_workers(discussion)
-
-
-def stated_workers(discussion: Discussion) -> str:
-    """How many loader workers the job's arguments state; else empty."""
-    stated = discussion.measured("stated_loader_workers")
-    return "" if stated is None else discussion.say("The job's arguments state {0}.", stated)
-
-
 def _not_the_library(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> str:
     """No to a library of collectives in which ranks mostly wait for another, where no cause of transfer was found."""
     of_transfer = [each for each in found if each.listed and each.cause not in OF_RANKS]
@@ -273,7 +154,7 @@ def _not_the_library(discussion: Discussion, subject: Subject, found: Sequence[C
     if not waits:
         return ""
     why = (
-        f"The first cause found is {cause_title(first.cause, first.mechanism)}{_where(discussion, first)}."
+        f"The first cause found is {cause_title(first.cause, first.mechanism)}{where(discussion, first)}."
         if first
         else ""
     )
@@ -320,34 +201,6 @@ def define(discussion: Discussion, question: Question) -> str | None:
     )
 
 
-def unanswered_checks(discussion: Discussion, _: Question) -> str:
-    """The checks that could not answer, and the causes that no check looks for."""
-    names: dict[str, list[str]] = {}
-    for check in discussion.open_checks:
-        names.setdefault(check_text(check), []).append(f"`{check.analyzer}`")
-    rows = bullets(f"{listed(together)}: {text}" for text, together in names.items())
-    lead = f"These questions could not be answered from the sources:\n{rows}" if rows else ALL_ANSWERED
-    unwatched = ", ".join(cause_title(name, None) for name in unwatched_causes())
-    return blocks([lead, f"There is no analyzer yet for: {unwatched}." if unwatched else ""])
-
-
-def how_sure(discussion: Discussion, _: Question) -> str:
-    """The verdict, for each cause how well it is supported and what would disprove it, and what is open."""
-    diagnosis = discussion.diagnosis
-    names = [f"“{spec_of(each.analyzer).title}”" for each in discussion.open_checks]
-    more = [f"{len(names) - OPEN_NAMED} more"] if len(names) > OPEN_NAMED else []
-    still_open = wording("open_checks").format(listed([*names[:OPEN_NAMED], *more])) if names else ALL_ANSWERED
-    rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
-    return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
-
-
-def check_text(check: CheckRecord) -> str:
-    """The outcome of one check: its sentences, or why it cannot answer and what it needs."""
-    if check.status != "cannot_answer":
-        return paragraph(check.text)
-    return f"{capital(general(check.reason))}. What it needs: {general(check.needs)}."
-
-
 def _no_communication(discussion: Discussion, subject: Subject) -> str:
     """The answer on communication where the traced steps hold none; empty for other subjects and other runs."""
     families = {family_of(cause) for cause in subject.causes}
@@ -382,7 +235,7 @@ def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bo
 
 
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:
-    title = f"{cause_title(record.cause, record.mechanism)}{_where(discussion, record)}"
+    title = f"{cause_title(record.cause, record.mechanism)}{where(discussion, record)}"
     period = supposed_period(record, words)
     agrees = (
         _verdict(status, record, words) if period is None or period.holds is not False else "Not at that distance: "
@@ -513,37 +366,6 @@ def _definition(name: str) -> str:
     ]
     lead = f"{cause_heading(name, None)} (family: {FAMILY_TITLES.get(cause.family, cause.family)})."
     return blocks([lead, bullets(rows)])
-
-
-def _where(discussion: Discussion, cause: CauseRecord) -> str:
-    return on_ranks(cause.ranks, discussion.ranks, cause.stands_for)
-
-
-def _confidence(discussion: Discussion, cause: CauseRecord) -> str:
-    name = f"{cause_heading(cause.cause, cause.mechanism)}{_where(discussion, cause)}"
-    support = "well supported" if cause.confidence >= WELL_SUPPORTED else "a hypothesis"
-    lead = f"{name}: {support}, confidence `{cause.confidence:.2f} of 1`"
-    return paragraph(
-        [
-            f"{lead}, by how far the figures pass the limits.",
-            _interval(discussion, cause),
-            *(f"Against it: {contrary}" for contrary in cause.against),
-            f"Would be disproved if {general(cause.disproved_by)}." if cause.disproved_by else "",
-        ]
-    )
-
-
-def _interval(discussion: Discussion, cause: CauseRecord) -> str:
-    """The range in which the speedup without the cause is expected to lie."""
-    if (impact := discussion.impact(cause)) is None:
-        return ""
-    of_cause = impact.arguments
-    low, high = (discussion.measured("predicted_speedup", **of_cause, bound=bound) for bound in ("low", "high"))
-    if low is None or high is None:
-        if (most := discussion.measured("predicted_speedup", **of_cause)) is not None:
-            return discussion.say("Without it a step is at most {0} as fast; how much less is not known.", most)
-        return "What its removal brings is not predicted."
-    return discussion.say("Without it a step is expected to be between {0} and {1} as fast.", low, high)
 
 
 def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseStatus:

@@ -9,19 +9,20 @@ from itertools import pairwise
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import CheckRecord
 from hermes_agent.questions.answers.advice import summarise
-from hermes_agent.questions.answers.causes import check_text
+from hermes_agent.questions.answers.certainty import check_text
 from hermes_agent.questions.answers.setup import flops
 from hermes_agent.questions.answers.steps import start_left_out
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, paragraph
 from hermes_agent.questions.reading.question import Question, wording
-from tools.analyzers.steps.output_warnings import evaluation_times, single_line
+from tools.analyzers.steps.output_warnings import single_line
 from tools.analyzers.steps.reported_errors import NOT_ARRIVED, WAITS
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.recorded.job_log import micro_batches, stages
 from tools.metrics.recorded.level_change import several_levels, turning
 from tools.metrics.recorded.series import step_series_of
 from tools.metrics.recorded.whole_run import steps_of_run
+from tools.run.recorded.job_log import SINGLE
 from tools.views.profile import Profile
 from tools.views.steps.shape import KENDALL_Z
 
@@ -110,14 +111,6 @@ def stated_throughput(discussion: Discussion) -> str:
     """What an output that states no time of a step shows by its throughput; empty for all other runs."""
     check = _check(discussion, THROUGHPUT)
     return "" if check is None else paragraph(check.text)
-
-
-def stated_evaluations(discussion: Discussion) -> str:
-    """How long evaluations take by the lines of the job's output that state it; empty where none does."""
-    profile = discussion.profile()
-    log = profile.run.job_log
-    said = [] if log is None else evaluation_times(profile, log)
-    return paragraph(discussion.say(each.template, *each.facts) for each in said)
 
 
 def drift(discussion: Discussion, question: Question) -> str:
@@ -234,12 +227,12 @@ def _range(discussion: Discussion, profile: Profile) -> str:
         why = "" if said else f" ({series.averaged})"
         most = f"at most {{{metric}:statistic=max}} over the steps of one line"
         text = f"Steps take {{{metric}:statistic=mean}} on average, {most}{why}."
-        return paragraph([discussion.say(text), _left_out(profile)])
+        return paragraph([discussion.say(text), left_out(profile)])
     text = f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most."
     return paragraph([discussion.say(text), "" if series is None else start_left_out(series)])
 
 
-def _left_out(profile: Profile) -> str:
+def left_out(profile: Profile) -> str:
     """A sentence for each kind of step line that is left out of the step times."""
     return paragraph(f"{capital(note)}." for note in (profile.series.notes if profile.series is not None else ()))
 
@@ -420,13 +413,25 @@ def start(discussion: Discussion, _: Question) -> str:
     """The first step that the job's output prints against the usual ones."""
     if discussion.measured("first_step_ms") is None:
         return wording("start_open")
+    first = _first_line(discussion.profile())
     if discussion.measured("first_step_excess_pct") is None:
-        return discussion.say(wording("start_printed"))
-    text = (
-        "The first printed step takes {first_step_ms}, those after the warm-up {series_step_ms:statistic=mean} on "
-        "average: it differs by {first_step_excess_pct}."
-    )
-    return discussion.say(text)
+        return discussion.say(f"{first}; of all printed ones the median is {{logged_step_ms:statistic=median}}.")
+    usual = "those after the warm-up take {series_step_ms:statistic=mean} on average: it differs by"
+    return discussion.say(f"{first}, {usual} {{first_step_excess_pct}}.")
+
+
+def _first_line(profile: Profile) -> str:
+    """What the first line with a time is of: one step, or a mean over several, which the first step may exceed."""
+    log = profile.run.job_log
+    assert log is not None  # its first step is measured
+    row = log.steps[log.steps["wall_ms"].notna()].iloc[0]
+    step, span = int(row["step"]), int(row["span"])
+    if log.step_time in SINGLE:
+        return f"The first printed step (step {step}) takes {{first_step_ms}}"
+    series = profile.series
+    why = f" ({series.averaged})" if series is not None and series.averaged else ""
+    of = f"steps {step - span + 1} to {step}" if span > 1 else f"step {step}"
+    return f"The first line with a step time, of {of}, gives {{first_step_ms}} a step{why}"
 
 
 def _check(discussion: Discussion, analyzer: str) -> CheckRecord | None:

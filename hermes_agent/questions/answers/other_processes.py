@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.model.display import cause_title
-from hermes_agent.questions.answers.causes import check_text
+from hermes_agent.questions.answers.certainty import check_text
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.reading.question import Question, wording

@@ -22,6 +22,7 @@ USUAL = ("p95", "p99")
 OF_LONGEST = re.compile(r"\b(?:longest|slowest|biggest|top|(?:most )?expensive) (?P<what>kernel|operator|op|call)\b")
 OF_OUTPUT = re.compile(r"\b(in|by|of|from) (the |its |my |our )?(train(ing)? |job )?(log|output)s?\b")
 PRINTED = " that the job's output prints, the first and profiled ones among them"
+AVERAGED = "Percentiles of single steps are not known: {}."
 FEW_STEPS = 100  # with fewer the 99th percentile is the longest or next to it
 
 
@@ -64,9 +65,20 @@ def _of_steps(discussion: Discussion, question: Question, asked: Sequence[str]) 
         lead = f"{', '.join([first, *rest])}, the median {{{len(shown) - 1}}}."
         few = f"; below {FEW_STEPS} the 99th is close to the longest one" if steps < FEW_STEPS else ""
         source = PRINTED if metric == "logged_step_ms" else _source(profile, question)
-        rests = f"It rests on {counted(steps, 'step')}{source}{few}."
+        if averaged := _averaged(profile, metric):
+            lead, rests = (
+                f"{AVERAGED.format(averaged)} {lead.replace('step time', 'values of lines')}",
+                f"It rests on {counted(steps, 'line')}{few}.",
+            )
+        else:
+            rests = f"It rests on {counted(steps, 'step')}{source}{few}."
         texts.append(paragraph([discussion.say(lead, *facts), rests if few or source else ""]))
     return "\n\n".join(texts)
+
+
+def _averaged(profile: Profile, metric: str) -> str:
+    """Why the values of step lines are none of single steps; empty where they are."""
+    return "" if profile.series is None or metric == "step_time_ms" else profile.series.averaged
 
 
 def _source(profile: Profile, question: Question) -> str:

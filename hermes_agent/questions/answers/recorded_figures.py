@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import without_citations
-from hermes_agent.questions.answers.causes import check_text
+from hermes_agent.questions.answers.certainty import check_text
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph
 from hermes_agent.questions.reading.asked import LEAST, MOST

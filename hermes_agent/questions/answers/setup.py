@@ -215,7 +215,7 @@ def not_recorded(discussion: Discussion, question: Question) -> str | None:
     checks = discussion.diagnosis.checks
     found = [text for each in checks if each.analyzer in entry.checks and each.status == "found" for text in each.text]
     if found:
-        return paragraph(found)
+        return paragraph([*found, entry.found_too])
     return entry.from_log if entry.from_log and _output_was_read(discussion, bool(entry.checks)) else entry.text
 
 

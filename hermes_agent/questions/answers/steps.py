@@ -198,20 +198,29 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
     """The recorded steps that a question names, on the slowest rank of each or the one that is named."""
     rank = question.ranks[0] if question.ranks else None
     found = called(discussion, "series", source="records", rank=rank, limit=MOST_ROWS)
-    rows = [row for row in found.rows if isinstance(row, StepRow) and row.step in question.steps]
     known = sorted({int(number) for number in series.usual["step"]})
-    kept = {row.step for row in rows}
+    holding = {step: _line_of(step, known) for step in question.steps}
+    rows = [row for row in found.rows if isinstance(row, StepRow) and row.step in holding.values()]
+    kept = {step for step, line in holding.items() if line in {row.step for row in rows}}
     printed = _printed_steps(discussion, [step for step in question.steps if step not in kept])
     if not rows:
-        return printed or f"This run has no such step; it has {span('step', known)}."
+        start = ", without those of the start" if series.start else ""
+        return printed or f"This run has no such step; the lines that were read are of {span('step', known)}{start}."
+    others = [f"step {step} has no line of its own, the next one is of step {line}"
+              for step, line in holding.items() if line is not None and line != step]  # fmt: skip
     lacking = [] if printed or kept >= set(question.steps) else ["the others have no line of their own"]
     if left := [step for step in question.steps if step < known[0]] if not printed else []:
         lacking = [*lacking, f"{span('step', left)} {'is' if len(left) == 1 else 'are'} of the start"]
-    lead = "; ".join(["The steps that were asked for, in ms", *lacking, *filter(None, [series.averaged])])
+    lead = "; ".join(["The steps that were asked for, in ms", *others, *lacking, *filter(None, [series.averaged])])
     columns, cells = _recorded_cells(discussion, series, rows)
     usual = "{series_step_ms:statistic=mean} is the mean" if series.averaged else USUAL_STEP
     said = discussion.say(f"{usual}; why a step takes longer is not recorded.")
     return blocks([paragraph([said, printed]), f"{lead}:", table(columns, cells)])
+
+
+def _line_of(step: int, known: Sequence[int]) -> int | None:
+    """The step of the line that is of this one, or of the next line where not every step has one."""
+    return next((each for each in known if each >= step), None) if known and step >= known[0] else None
 
 
 def _printed_steps(discussion: Discussion, steps: Sequence[int]) -> str:

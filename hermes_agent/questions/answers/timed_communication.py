@@ -9,14 +9,10 @@ from hermes_agent.questions.prose import listed
 from hermes_agent.questions.reading.question import wording
 from tools.errors import UsageError
 from tools.findings import Fact
+from tools.knowledge.timer_names import communicates
 from tools.metrics.recorded.job_tables import step_timers
 from tools.views.profile import Profile
 
-TIMER_COMMUNICATES = re.compile(
-    r"(?<![a-z])(?:all[-_ ]?reduce|all[-_ ]?gather|reduce[-_ ]?scatter|all[-_ ]?to[-_ ]?all|a2a|broadcast|send|recv|p2p"
-    r"|comm)(?![a-z])",
-    re.I,
-)
 ASKED = re.compile(r"\bcommunicat\w*|\bcollectives?\b|\ball ?reduces?\b|\bnccl\b", re.I)
 SHOWN = 3
 METRICS = {
@@ -55,7 +51,7 @@ def _names(profile: Profile, metric: str) -> list[str]:
             known = set(step_timers(profile))
         except UsageError:
             known = set()
-    return sorted(str(name) for name in known if TIMER_COMMUNICATES.search(str(name)))
+    return sorted(str(name) for name in known if communicates(str(name)))
 
 
 def _shown(discussion: Discussion, metric: str, names: list[str]) -> list[tuple[Fact, str]]:

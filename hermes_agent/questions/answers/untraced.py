@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import cited_ids, without_citations
@@ -12,6 +13,7 @@ from hermes_agent.questions.reading.question import Question, wording
 from tools.errors import UsageError
 from tools.judgement.wanted_source import recorded_already
 from tools.knowledge.recordings import Recording, next_recording
+from tools.knowledge.timer_names import communicates, fetches_batches
 from tools.metrics.recorded.job_tables import step_timers
 from tools.views.profile import Profile
 
@@ -27,13 +29,18 @@ class Part:
 
     words: re.Pattern[str]
     checks: tuple[str, ...]
-    timers: re.Pattern[str] | None
+    timers: Callable[[str], bool] | None
     recordings: tuple[str, ...]
     holds: re.Pattern[str] = re.compile(r"")  # what a sentence of the checks has to hold
 
 
 def _words(*either: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(either)})\b")
+
+
+def _named(pattern: str) -> Callable[[str], bool]:
+    """Whether the name of a timer holds the pattern."""
+    return lambda name: re.search(pattern, name) is not None
 
 
 DEVICES = r"(gpu|device|npu|card|accelerator)s?"
@@ -45,9 +52,7 @@ PARTS = (
             r"batch(es)? .*\bload|(go|goes|lost) (to|on|for|in|into) (the )?(data|input|loading)",
         ),
         ("io.data_loader", "io.output_table"),
-        re.compile(
-            r"(?i)\Abatch[-_ ]?generator\Z|\A(?:get[-_ ]?)?(?:data|batch)\Z|data[-_ ]?load|load[-_ ]?(?:data|batch)"
-        ),
+        fetches_batches,
         ("stacks", "monitor"),
         re.compile(r"(?i)data|batch"),
     ),
@@ -85,22 +90,22 @@ PARTS = (
             r"grad\w* (sync\w*|reduc\w*|exchange)|sync\w* (of )?grad\w*",
         ),
         ("communication.exposed", "computation.output_operators"),
-        re.compile(r"(?i)sync|reduce|gather|all[-_ ]?to[-_ ]?all|broadcast|comm(?!it)|send|recv|p2p"),
+        communicates,
         ("trace",),
         re.compile(r"(?i)communicat|collective|nccl|hccl|reduce|gather"),
     ),
-    Part(_words(r"forward( pass)?|fwd"), (), re.compile(r"(?i)\Aforward|\bfwd\b|forward[-_ ]compute"), ("trace",)),
+    Part(_words(r"forward( pass)?|fwd"), (), _named(r"(?i)\Aforward|\bfwd\b|forward[-_ ]compute"), ("trace",)),
     Part(
         _words(r"backward( pass)?|bwd|backprop\w*"),
         (),
-        re.compile(r"(?i)\Abackward|\bbwd\b|backward[-_ ]compute"),
+        _named(r"(?i)\Abackward|\bbwd\b|backward[-_ ]compute"),
         ("trace",),
     ),
-    Part(_words(r"optimi[sz]er|weight update"), (), re.compile(r"(?i)optimizer|\Astep\Z"), ("trace",)),
+    Part(_words(r"optimi[sz]er|weight update"), (), _named(r"(?i)optimizer|\Astep\Z"), ("trace",)),
     Part(
         _words(r"sav(e|es|ing)|checkpoint\w*"),
         ("storage.periodic_stall", "storage.step_writes", "storage.host_save"),
-        re.compile(r"(?i)save|checkpoint"),
+        _named(r"(?i)save|checkpoint"),
         ("monitor",),
         re.compile(r"(?i)sav|checkpoint|state"),
     ),
@@ -143,22 +148,24 @@ def part_of(question: Question) -> Part | None:
 def of_part(discussion: Discussion, question: Question, text: str, lacking: bool) -> PartAnswer | None:
     """What the records of a run without a trace state of the part that is asked about, by their checks and timers;
     where they state nothing ``text`` with the cheapest recording that would. None where no part is named or a trace was
-    read, and for a text with figures but where these are ``lacking`` what was asked.
+    read, and for a text with figures but where these are ``lacking`` what was asked, or it names several recordings.
     """
     part = part_of(question)
-    if part is None or (cited_ids(text) and not lacking):
+    answered = bool(cited_ids(text)) and not lacking
+    if part is None or (answered and len(NEEDS.findall(text)) < 2):
         return None
     profile = discussion.profile()
     if profile.traced or profile.run.ascend is not None:
         return None
     stated = blocks([_by_checks(discussion, part), _by_timers(discussion, part)])
-    if cited_ids(stated):
+    if cited_ids(stated) and not answered:
         why = " ".join(discussion.diagnosis.answer) if REASON.search(question.words) else ""
         return PartAnswer(blocks([stated, why if not set(cited_ids(why)) & set(cited_ids(stated)) else ""]), True)
     wanted = next_recording(part.recordings, recorded_already(profile))
     if wanted is None:
         return None
-    known = text.partition("\n\n")[2] if lacking else NEEDS.sub("", text)
+    timers = "" if part.timers is None else text.partition("\n\n")[2]  # those of a step say nothing of a device
+    known = timers if lacking else NEEDS.sub("", text)
     if lacking and REASON.search(question.words):
         known = " ".join(discussion.diagnosis.answer)
     return PartAnswer(blocks([wording("part_unstated") if lacking else "", known, _needed(wanted)]), False)
@@ -180,7 +187,7 @@ def _by_checks(discussion: Discussion, part: Part) -> str:
 
 def _by_timers(discussion: Discussion, part: Part) -> str:
     """The job's own timers of a part, the longest first."""
-    names = [] if part.timers is None else [name for name in _timers(discussion.profile()) if part.timers.search(name)]
+    names = [] if part.timers is None else [name for name in _timers(discussion.profile()) if part.timers(name)]
     known = {name: discussion.measure("timer_pct", name=name) for name in names}
     rated = sorted(known, key=lambda name: -known[name].value)[:SHOWN]
     if not rated:

@@ -143,6 +143,7 @@ class Unrecorded:
     text: str
     checks: tuple[str, ...] = ()  # which may have found it after all
     from_log: str = ""  # the sentence where the run's own output was read
+    found_too: str = ""  # the sentence after what checks found
 
 
 @dataclass(frozen=True)

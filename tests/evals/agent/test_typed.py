@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from evals.agent.typed import EIGHT_RUNS, ENGINEERS, QUESTIONS, UNSEEN, Fact, TypedQuestion, questions, report, scored
-from hermes_agent.questions.intents import NOT_UNDERSTOOD
+from hermes_agent.questions.kinds import NOT_UNDERSTOOD
 
 IDLE = TypedQuestion(
     id=1,

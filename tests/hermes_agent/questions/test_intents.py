@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import ANSWERS, NOT_UNDERSTOOD, answer_text
+from hermes_agent.questions.intents import answer_text
+from hermes_agent.questions.kinds import ANSWERS, NOT_UNDERSTOOD
 from hermes_agent.questions.reading.question import lexicon, normalised, read_question, subject_of
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
@@ -214,6 +215,18 @@ OF_OTHER_RUNS = {  # kinds that only runs with the sources that they read are an
     "two_runs": ["which of the two runs is faster?", "how does it scale to 16 nodes?", "why is multi-gpu slower?"],
     "slower_since": ["since which step is it slower?", "when did it become slower"],
     "awaited": ["which gpu do all the others wait for?", "who are the others waiting for"],
+    "evaluations": ["How long do evaluations take?", "is validation slow?", "how often does it evaluate", "eval time?"],
+    "saves": ["how long does a checkpoint take?", "do checkpoints cost much?", "how often is it saved?"],
+    "one_step": ["what happened at step 500?", "what went wrong in iteration 7"],
+    "changed_after": ["what changed after step 300?", "what is different since step 40"],
+    "first_step": ["how long did the first step take?", "why are the first steps slow?"],
+    "how_steady": ["how stable are the steps?", "are the steps steady?", "does the step time vary"],
+    "between_epochs": ["how much time is lost between epochs?"],
+    "restarted": ["was the run restarted?", "did it resume"],
+    "batch_size": ["what batch size was used?", "how big is the batch size"],
+    "precision": ["was bf16 used?", "is mixed precision on?", "which precision is it"],
+    "epochs": ["how many epochs were trained?"],
+    "devices": ["how many GPUs are used?", "which GPU is it running on?"],
     "sampled_devices": ["which gpu throttles?", "is one gpu different from the others"],
 }
 

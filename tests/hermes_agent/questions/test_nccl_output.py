@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_MEASURABLE, reply
+from hermes_agent.questions.intents import reply
+from hermes_agent.questions.kinds import NOT_MEASURABLE
 from tests.hermes_agent.questions.discussed import discuss, unsupported
 from tests.tools.analyzers.test_job_output import profile_of
 from tests.tools.sources.job_log.logs import megatron

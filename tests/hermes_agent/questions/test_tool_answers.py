@@ -6,7 +6,8 @@ import pytest
 
 from hermes_agent.model.events import Event, ToolCalled
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_MEASURABLE, reply
+from hermes_agent.questions.intents import reply
+from hermes_agent.questions.kinds import NOT_MEASURABLE
 from hermes_agent.questions.material import never
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import unsupported

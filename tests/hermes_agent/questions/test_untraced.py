@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import NOT_MEASURABLE, reply
+from hermes_agent.questions.intents import reply
+from hermes_agent.questions.kinds import NOT_MEASURABLE
 from tests.hermes_agent.questions.discussed import EXAMPLES, discuss
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 

@@ -7,17 +7,13 @@ from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact
+from tools.knowledge.timer_names import fetches_batches
 from tools.metrics.recorded.job_tables import COMMUNICATION, MICRO_STEP, ON_DEVICE, operators, step_timers
 from tools.metrics.registry import measure
 from tools.run.recorded.job_log import JobLog
 from tools.views.profile import Profile
 
 SHOWN = 4
-DATA_TIMERS = (
-    *("batch-generator", "batch generator", "batch_generator", "get-batch", "get_batch", "load_batch", "load-batch"),
-    *("data", "data_time", "data-time", "dataloader", "data_loader", "data-loader", "data loader", "data_loading"),
-    *("data-loading", "data loading", "data_load", "data-load", "data_fetch", "data-iterator", "data_iterator"),
-)
 MICRO = "By DeepSpeed's timers forward, backward and step of a micro-step take {} together on average: {}. "
 MICRO_STEPS = {
     None: "How many micro-steps a step has is not stated.",
@@ -49,7 +45,7 @@ def timers(profile: Profile) -> Check | None:
         return None
     text = f"By the job's timers a step spends {_listed(len(largest))}. {NESTED}"
     said = [say(text, *_facts(largest), names=_names(largest))]
-    data = [each for each in shares if each[1].lower() in DATA_TIMERS and each[0].value >= noted]
+    data = [each for each in shares if fetches_batches(each[1]) and each[0].value >= noted]
     if data:
         said.append(say("Of that, {0} in {n0} is time for a batch of data.", data[0][0], names=(data[0][1],)))
     spread = [(measure(profile, "timer_spread_pct", name=name), name) for name in names]

@@ -6,7 +6,8 @@ import pytest
 
 from hermes_agent.questions.answers.figures import answers
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import FIGURE, reply
+from hermes_agent.questions.intents import reply
+from hermes_agent.questions.kinds import FIGURE
 from hermes_agent.questions.reading.asked import asked
 from hermes_agent.questions.reading.question import read_question
 from tests.collective_runs import late_run
