@@ -21,9 +21,11 @@ OTHERWISE = re.compile(
     r"\b(why|fix\w*|should|would|could|because|caus\w*|reasons?|steps?|kernels?|waiting|wait|slow\w*|bottleneck\w*|bound"
     r"|python|processes|offload\w*)\b"
 )
+PROCESSORS = r"(?<!tensor )(?<!cuda )(?<!ai )(?<!vector )(cpus?|processors?|cores?|host)"
 CPU = re.compile(
-    r"\b(cpus?|processors?|cores?)\b.*\b(busy|busier|load(ed)?|utili[sz]\w*|usage|used?|idle|full|saturated|steal|iowait)\b"
-    r"|\b(busy|loaded|idle|full|saturated|utili[sz]\w*)\b.*\b(cpus?|processors?|cores?)\b|\b(iowait|steal( time)?)\b"
+    rf"^(?!.*\b(memory|ram)\b).*(\b{PROCESSORS}\b.*\b(busy|busier|load(ed)?|utili[sz]\w*|usage|used?|idle|full"
+    rf"|saturated|steal|iowait)\b|\b(busy|loaded|idle|full|saturated|used|utili[sz]\w*)\b.*\b{PROCESSORS}\b"
+    r"|\b(iowait|steal( time)?)\b)"
 )
 SWAP = re.compile(r"\b(swap\w*|paging|page(d|s) out)\b")
 DISK = re.compile(

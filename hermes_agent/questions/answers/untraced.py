@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.citations import cited_ids, without_citations
+from hermes_agent.questions.answers.sampled_figures import CPU
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, listed, paragraph
 from hermes_agent.questions.reading.question import Question, wording
@@ -110,10 +111,7 @@ PARTS = (
         re.compile(r"(?i)sav|checkpoint|state"),
     ),
     Part(
-        _words(
-            r"(busy|used|loaded) (is|are) (the |my )?(cpus?|host|cores)|(cores|processors) (busy|used)",
-            r"cpus? (use|used|usage|utili[sz]\w*|load|busy)",
-        ),
+        CPU,
         ("cpu.machine_samples", "cpu.contention"),
         None,
         ("host_counters", "monitor"),

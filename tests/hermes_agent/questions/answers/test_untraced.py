@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.questions.answers.sampled_figures import CPU
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, unsupported
@@ -92,3 +93,17 @@ def test_numbers_of_gpus_are_those_of_sampled_devices(tmp_path: Path) -> None:
 
 def test_a_rank_of_lines_that_name_none_is_not_missing(tmp_path: Path) -> None:
     assert "has no such rank" not in reply(timed(tmp_path), "why is rank 7 slow?").text
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("is the cpu busy", True),
+        ("how busy are the cores", True),
+        ("are tensor cores used", False),
+        ("how much host memory is used", False),
+        ("is the memory of the host full", False),
+    ],
+)
+def test_how_busy_processors_are_is_not_asked_of_tensor_cores_or_memory(words: str, asked: bool) -> None:
+    assert bool(CPU.search(words)) is asked
