@@ -13,6 +13,7 @@ import yaml
 from case_library.library import parse_case
 from evals.fuzz import seeds
 from evals.fuzz.cuts import ALONE, diagnosed
+from evals.fuzz.report_seeds import reports, tracker_export
 from evals.fuzz.tracker_files import event_file, range_export, trainer_state, wandb_run
 from evals.suite.labels import others_cases, recorded_cases
 from tools.documents import parse_json, parse_toml, parse_yaml
@@ -118,6 +119,10 @@ def _others(path: Path) -> None:
     others_cases(path.parent)
 
 
+def _counters() -> list[bytes]:
+    return [*seeds.counters(), *reports(), tracker_export()]
+
+
 def _json_seeds() -> list[bytes]:
     return [seeds.environment(), seeds.fault_label(), *seeds.planner_inputs()]
 
@@ -186,7 +191,7 @@ TARGETS = (
     Target("job log", "train.log", lambda: [seeds.job_log()], "text", OfRecords(JOB_LOG), 0.004),
     Target("job log by a pattern", "train.log", lambda: [seeds.job_log()], "text", OfRecords(GIVEN_LOG), 0.002),
     Target("job log gzip", "train.log.gz", lambda: [seeds.job_log()], "packed", OfRecords(JOB_LOG), 0.003),
-    Target("utilization samples", "smi.csv", seeds.counters, "text", OfRecords(UTILISATION), 0.004),
+    Target("utilization samples", "smi.csv", _counters, "text", OfRecords(UTILISATION), 0.004),
     Target("utilization documents", "smi.json", seeds.device_documents, "text", OfRecords(UTILISATION_JSON), 0.01),
     Target("W&B run", "r.wandb", lambda: [wandb_run()], "binary", OfRecords(WANDB), 0.002),
     Target("Prometheus export", "p.json", lambda: [range_export()], "text", OfRecords(PROMETHEUS), 0.004),

@@ -306,7 +306,9 @@ def _unpriced(profile: Profile, ranking: Ranking, said: Sequence[Sentence]) -> l
 
 SAMPLED = (
     *("computation.clocks", "cpu.machine_samples", "io.machine_samples", "communication.network_samples"),
-    *("computation.devices_alike", "computation.device_use", "memory.output_peak", "memory.device_samples"),
+    *("computation.devices_alike", "computation.device_use", "computation.device_instances"),
+    *("computation.device_links", "communication.link_reports", "io.storage_test", "memory.host_reports"),
+    *("memory.output_peak", "memory.device_samples"),
 )
 COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
 # Of which steps that a job prints show nothing.

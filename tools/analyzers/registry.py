@@ -12,6 +12,7 @@ from tools.analyzers.communication import (
     flight_recorder,
     inspector,
     library_log,
+    link_reports,
     messages,
     network,
     network_samples,
@@ -27,6 +28,7 @@ from tools.analyzers.computation import (
     achieved_rate,
     ascend_kernels,
     core_clock,
+    device_links,
     device_samples,
     kernel_groups,
     rank_speed,
@@ -51,7 +53,7 @@ from tools.analyzers.cpu import (
     value_reads,
 )
 from tools.analyzers.io import data_wait
-from tools.analyzers.memory import offload, pressure, snapshots, stated_peak
+from tools.analyzers.memory import host_reports, offload, pressure, snapshots, stated_peak
 from tools.analyzers.overlap import critical_path, evaluation, idle, operations, pipeline, schedule, step_account
 from tools.analyzers.steps import (
     epoch_times,
@@ -120,7 +122,9 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     (ascend_kernels.ai_cpu, ascend_kernels.conversion, ascend_kernels.units, ascend_kernels.affinity_apis),
     (core_clock.core_clock,),
     (device_samples.clocks, device_samples.devices_alike, device_samples.device_use, device_samples.device_memory),
+    (device_links.device_links, device_links.device_instances, link_reports.link_reports),
     (machine_samples.processors, machine_samples.disks, network_samples.network),
+    (host_reports.host_memory, host_reports.storage_test),
     (ascend_collectives.tabled_wait, ascend_collectives.packet_sizes, ascend_collectives.rdma),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)

@@ -126,6 +126,7 @@ NAMES = (
     "recorded.rank_times",
     "recorded.recompilations",
     "recorded.repeated_lines",
+    "recorded.reports",
     "recorded.restarts",
     "recorded.sampled_levels",
     "recorded.samples",

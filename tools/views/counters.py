@@ -19,7 +19,7 @@ from tools.views.profile import Profile
 
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
-BUSY = "device_busy_pct"
+BUSY, ENGINE = "device_busy_pct", "device_engine_active_pct"
 POWER, LIMIT, POWER_SHARE = "device_power_w", "device_power_limit_w", "device_power_pct"
 UNUSUAL = re.compile(r"[^\w./-]")
 LONGEST_NAME = 80
@@ -94,6 +94,8 @@ class CounterView:
         limits = own[(own["counter"] == LIMIT).to_numpy(dtype=bool)]
         if len(limits):  # the one that is set and the one that is enforced: the lower one holds
             values[LIMIT] = limits.groupby(keys, observed=True)["value"].min()
+        if ENGINE in values:  # the same measure by another counter
+            values[BUSY] = values[BUSY].fillna(values[ENGINE]) if BUSY in values else values[ENGINE]
         _add_total(values)
         _add_power_share(values)
         moments = own.groupby(keys, observed=True)[["time_unix_ns", "line"]].first()

@@ -326,7 +326,10 @@ def _at_limit(profile: Profile, name: str) -> list[Sentence]:
     top = measured(profile, "device_counter_mhz", counter="device_clock_max_mhz", device=name)
     if own is None or top is None or own.value > (1.0 - limits["clock_below_highest_pct"] / 100.0) * top.value:
         return []
-    text = f"{_subject(profile, name)} runs at {{0}} of {{1}} at most; the samples do not show why."
+    why = "the samples do not show why"
+    if not _devices(profile)[name].load_known:
+        why = "an idle device lowers its clock, and the samples do not show the load"
+    text = f"{_subject(profile, name)} runs at {{0}} of {{1}} at most; {why}."
     return [say(text, own, top)]
 
 

@@ -17,6 +17,8 @@ PARTS = ("process_wait_pct", "process_cpu_pct")
 QUEUE = "runnable_processes"
 TRAINING = "python|pt_main_thread"  # names of processes that may be the training itself
 MOST_NAMED = 2
+ONE_REPORT = "one report of a machine shows a mean since its start, or a moment"
+SINCE_START = "This is one report; the first one of iostat, vmstat and top may be a mean since the machine was started."
 
 
 def _level(profile: Profile, counter: str, statistic: str = "mean") -> Fact | None:
@@ -37,8 +39,13 @@ def _view(profile: Profile) -> CounterView | None:
 )
 def processors(profile: Profile) -> Check | Finding | None:
     """Time that other virtual machines take, and processes that wait for a processor."""
-    if _view(profile) is None:
+    view = _view(profile)
+    if view is None:
         return None
+    if _one_report(view):
+        needs = "`vmstat 1` or `pidstat -u 1` while it trains"
+        apart = [] if _level(profile, "cpu_iowait_pct") else [say(SINCE_START)]  # else it is said of the disks
+        return cannot_answer(ONE_REPORT, needs, *_figures(profile), *_others(profile), *apart)
     steal, waiting = _level(profile, "cpu_steal_pct"), _level(profile, "pressure_cpu_some_pct")
     own = _waiting_process(profile)
     if steal is not None and steal.value >= profile.thresholds["stolen_cpu_pct"]:
@@ -167,7 +174,7 @@ def disks(profile: Profile) -> Check | Finding | None:
     if view is None:
         return None
     stalled, iowait = _level(profile, "pressure_io_full_pct"), _level(profile, "cpu_iowait_pct")
-    busy = _busiest_disk(profile, view)
+    busy, once = _busiest_disk(profile, view), _one_report(view)
     if stalled is None and iowait is None and busy is None:
         return None
     if stalled is not None and stalled.value >= profile.thresholds["disk_stall_pct"]:
@@ -177,6 +184,7 @@ def disks(profile: Profile) -> Check | Finding | None:
         )
     if (
         busy is not None
+        and not once
         and busy[0].value >= profile.thresholds["disk_busy_pct"]
         and iowait is not None
         and iowait.value >= profile.thresholds["disk_wait_pct"]
@@ -194,7 +202,7 @@ def disks(profile: Profile) -> Check | Finding | None:
         else []
     )
     said += [_at_work(profile, view)] if busy is not None else []
-    said += [say(SINCE_START)] if _one_table(view) else []
+    said += [say(SINCE_START)] if once else []
     limits = profile.thresholds
     waits = iowait is not None and iowait.value >= limits["disk_wait_pct"]
     full = busy is not None and busy[0].value >= limits["disk_busy_pct"]
@@ -203,7 +211,6 @@ def disks(profile: Profile) -> Check | Finding | None:
 
 SHOWN_DISKS = 4
 OF_DISK = (("a request", "ms", "disk_wait_ms"), ("of reads", "mib_per_s", "disk_read_bytes_per_s"))
-SINCE_START = "This is one table; if it is the first that iostat printed, it is a mean since the machine was started."
 
 
 def _at_work(profile: Profile, view: CounterView) -> Sentence:
@@ -227,11 +234,12 @@ def _at_work(profile: Profile, view: CounterView) -> Sentence:
     return say(f"Disk {'; '.join(said)}{more}.", *facts, names=tuple(shown[:SHOWN_DISKS]))
 
 
-def _one_table(view: CounterView) -> bool:
-    """Whether iostat's output holds one reading of each disk."""
-    disks = view.machine("disk_busy_pct", None)
-    tools = {each.tool for each in view.records.sources}
-    return tools == {"iostat"} and not disks.empty and int(disks.groupby("part").size().max()) == 1
+def _one_report(view: CounterView) -> bool:
+    """Whether all that is known of the processors and disks may be a mean since the machine was started."""
+    counted = view.records.samples["counter"].isin([*MACHINE, "disk_busy_pct"]).to_numpy(dtype=bool)
+    files = view.records.samples.loc[counted, ["file", "tick"]].drop_duplicates()
+    stated = [view.records.sources[int(file)].since_start for file in files["file"]]
+    return bool(stated) and all(stated) and files["file"].is_unique
 
 
 def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:

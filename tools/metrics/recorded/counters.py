@@ -120,14 +120,14 @@ def _level(
     chosen = readings(profile, device)
     if choice("among", among, AMONG) == "device":
         values, rows = _values(chosen, counter, loaded, _of_device(profile, chosen, during))
-        return _of_rows(view, over_steps(values, statistic), rows, counter)
+        return of_rows(view, over_steps(values, statistic), rows, counter)
     others = [each for each in view.peers(device) if each.has(counter)]
     found = [_values(each, counter, loaded, _of_device(profile, each, during)) for each in others]
     if not found:
         raise UsageError(f"no other device like it has {COUNTERS[counter].label} in the samples")
     own = [over_steps(values, statistic) for values, _ in found]
     rows = pd.concat([table for _, table in found], ignore_index=True)
-    return _of_rows(view, float(np.median(own)), rows, counter)
+    return of_rows(view, float(np.median(own)), rows, counter)
 
 
 IN_STEPS = ("longer", "shorter", "long_steps", "other_steps")  # levels of the step time, and steps long by themselves
@@ -172,7 +172,7 @@ def device_flag_pct(profile: Profile, flag: str, device: str, during: str = "") 
     """Readings under load in which the flag was set; ``during`` as in ``device_counter_pct``."""
     own = readings(profile, device)
     values, rows = _values(own, choice("flag", flag, FLAGS), 1, _of_device(profile, own, during))
-    return _of_rows(counters(profile), 100.0 * float((values > 0).mean()), rows, flag)
+    return of_rows(counters(profile), 100.0 * float((values > 0).mean()), rows, flag)
 
 
 @metric("%", "share of readings in which device {device} is hardly used", "How often is a device hardly used?")
@@ -180,7 +180,7 @@ def device_idle_readings_pct(profile: Profile, device: str) -> Measurement:
     """Readings in which kernels ran for less than a tenth of the time, of those from the first busier reading to the
     last: what lies before and after is a start or an end."""
     values, rows = _in_use(readings(profile, device))
-    return _of_rows(counters(profile), 100.0 * float((values < IDLE_PCT).mean()), rows, "device_busy_pct")
+    return of_rows(counters(profile), 100.0 * float((values < IDLE_PCT).mean()), rows, "device_busy_pct")
 
 
 @metric("times", "stretches in which device {device} is hardly used", "How often does a device run out of work?")
@@ -189,7 +189,7 @@ def device_idle_stretches(profile: Profile, device: str) -> Measurement:
     values, rows = _in_use(readings(profile, device))
     idle = values < IDLE_PCT
     starts = np.flatnonzero(idle[1:] & ~idle[:-1])
-    return _of_rows(counters(profile), float(len(starts)), rows, "device_busy_pct")
+    return of_rows(counters(profile), float(len(starts)), rows, "device_busy_pct")
 
 
 def _in_use(device: DeviceReadings) -> tuple[NDArray[np.float64], pd.DataFrame]:
@@ -208,7 +208,7 @@ def reading_interval_s(profile: Profile, device: str) -> Measurement:
     own = readings(profile, device)
     if own.interval_s is None:
         raise UsageError(f"the samples of device {device} have no times")
-    return _of_rows(counters(profile), own.interval_s, own.table[["file", "tick", "line", "time_unix_ns"]], "times")
+    return of_rows(counters(profile), own.interval_s, own.table[["file", "tick", "line", "time_unix_ns"]], "times")
 
 
 @metric("s", "time from the first to the last reading of device {device}", "For how long was a device sampled?")
@@ -219,7 +219,7 @@ def readings_span_s(profile: Profile, device: str) -> Measurement:
     if len(times) < 2:
         raise UsageError(f"the samples of device {device} have no times")
     rows = own.table[["file", "tick", "line", "time_unix_ns"]]
-    return _of_rows(counters(profile), float(times.max() - times.min()) / 1e9, rows, "times")
+    return of_rows(counters(profile), float(times.max() - times.min()) / 1e9, rows, "times")
 
 
 @metric("%", "share of the memory of device {device} in use", "How much of a device's memory is in use?")
@@ -228,7 +228,7 @@ def device_memory_held_pct(profile: Profile, device: str) -> Measurement:
     own = readings(profile, device)
     (used, rows), (whole, _) = (_values(own, f"device_memory_{each}_bytes", 0) for each in ("used", "total"))
     share = 100.0 * float(used.max()) / max(float(whole.max()), 1.0)
-    return _of_rows(counters(profile), share, rows, "device_memory_used_bytes")
+    return of_rows(counters(profile), share, rows, "device_memory_used_bytes")
 
 
 @metric("processes", "processes on device {device}", "How many processes use a device?")
@@ -242,7 +242,7 @@ def device_processes(profile: Profile, device: str, least_gib: float = 0.0) -> M
     if rows.empty:
         raise UsageError(f"the samples list no processes of device {device}")
     most = int(rows.groupby("tick")["part"].nunique().max())
-    return _of_rows(counters(profile), float(most), rows[["file", "device", "part", "value", "line"]], "processes")
+    return of_rows(counters(profile), float(most), rows[["file", "device", "part", "value", "line"]], "processes")
 
 
 @metric("%", "{statistic} {counter}", "How busy is a machine by its samples?")
@@ -287,7 +287,7 @@ def machine_processors(profile: Profile) -> Measurement:
         raise UsageError("the samples do not state one number of processors")
     ((cores, file),) = stated.items()
     rows = pd.DataFrame({"file": [file], "cores": [cores]})
-    return _of_rows(view, float(cores), rows, "title of the table")
+    return of_rows(view, float(cores), rows, "title of the table")
 
 
 @metric("MiB/s", "{statistic} {counter}", "How much does a machine read or write?")
@@ -315,7 +315,7 @@ def _machine(
         value = float(np.average(values, weights=_weights(view, own, counter)))
     else:
         value = over_steps(values, statistic)
-    return _of_rows(view, value, rows, counter)
+    return of_rows(view, value, rows, counter)
 
 
 LONGEST_INTERVAL = 10.0  # times the usual one: a longer pause is one of the recording
@@ -350,7 +350,7 @@ def counted_rise(profile: Profile, counter: str) -> Measurement:
     rows = rows[rows["readings"] > 1]
     if rows.empty:
         raise UsageError(f"{COUNTERS[counter].label} were not read twice")
-    return _of_rows(view, float(rows["rise"].sum()), rows, counter)
+    return of_rows(view, float(rows["rise"].sum()), rows, counter)
 
 
 @metric("/s", "{counter} per second between the readings", "How fast does a counter rise while the training runs?")
@@ -363,7 +363,7 @@ def counted_per_s(profile: Profile, counter: str) -> Measurement:
     rows = rows[(rows["readings"] > 1) & (rows["passed_s"] > 0.0)]
     if rows.empty:
         raise UsageError(f"{COUNTERS[counter].label} were not read twice at known times")
-    return _of_rows(view, float((rows["rise"] / rows["passed_s"]).sum()), rows, counter)
+    return of_rows(view, float((rows["rise"] / rows["passed_s"]).sum()), rows, counter)
 
 
 @metric("events", "{counter} since the start of the counters", "What has a counter reached?")
@@ -374,7 +374,7 @@ def counted_total(profile: Profile, counter: str) -> Measurement:
     rows = view.rises(counter)
     if rows.empty:
         raise UsageError(f"the samples lack {COUNTERS[counter].label}")
-    return _of_rows(view, float(rows["first"].sum()), rows, counter)
+    return of_rows(view, float(rows["first"].sum()), rows, counter)
 
 
 @metric("%", "share of TCP segments sent again", "Are TCP segments retransmitted?")
@@ -394,10 +394,11 @@ def tcp_sent_again_pct(profile: Profile, of: str = "rise") -> Measurement:
             again, sent = (counted_total(profile, counter=f"tcp_{name}_segments") for name in ("retransmitted", "sent"))
     if sent.value <= 0.0:
         raise UsageError("no TCP segments were sent between the readings")
-    return _of_rows(view, 100.0 * again.value / sent.value, again.rows(), "TCP segments")
+    return of_rows(view, 100.0 * again.value / sent.value, again.rows(), "TCP segments")
 
 
-def _of_rows(view: CounterView, value: float, rows: pd.DataFrame, selector: str) -> Measurement:
+def of_rows(view: CounterView, value: float, rows: pd.DataFrame, selector: str) -> Measurement:
+    """A figure with the samples that it is of."""
     shown = rows.reset_index(drop=True)
     formats = [view.records.sources[int(file)].format for file in sorted(set(shown["file"]))] if "file" in shown else []
     return Measurement(value, lambda: shown, selector, source=formats[0] if formats else "")

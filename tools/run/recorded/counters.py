@@ -31,6 +31,8 @@ COUNTERS: Mapping[str, Counter] = {
     "device_busy_pct": Counter("%", "time in which some kernel ran"),
     "device_memory_busy_pct": Counter("%", "time in which device memory was read or written"),
     "device_sm_active_pct": Counter("%", "share of multiprocessors with work"),
+    # By DCGM's profiling: also where devices are split (MIG), of which no utilization is known.
+    "device_engine_active_pct": Counter("%", "time in which the engines of a device worked"),
     "device_tensor_active_pct": Counter("%", "time in which tensor cores worked"),
     "device_dram_active_pct": Counter("%", "share of the memory bandwidth in use"),
     "device_memory_used_bytes": Counter("bytes", "device memory in use"),
@@ -69,6 +71,8 @@ COUNTERS: Mapping[str, Counter] = {
     "pcie_sent_bytes": Counter("bytes", "sent over PCIe", "total"),
     "pcie_generation": Counter("", "generation of the PCIe link"),
     "pcie_width": Counter("lanes", "width of the PCIe link"),
+    "pcie_generation_max": Counter("", "highest generation of the PCIe link"),
+    "pcie_width_max": Counter("lanes", "largest width of the PCIe link"),
     "nvlink_bytes": Counter("bytes", "moved over NVLink", "total"),
     "device_ecc_errors": Counter("errors", "uncorrected memory errors", "total"),
     "device_error_code": Counter("", "last error code (XID)"),
@@ -124,6 +128,17 @@ COUNTERS: Mapping[str, Counter] = {
     "rdma_timeouts": Counter("time-outs", "RDMA acknowledgements that timed out", "total"),
     "rdma_out_of_sequence": Counter("packets", "RDMA packets out of sequence", "total"),
     "rdma_congestion_notices": Counter("packets", "RDMA congestion notifications", "total"),
+    # Of reports of one moment; part names what was tested or is joined.
+    "topology_path": Counter("", "path between two devices"),  # part: its kind and both ends
+    "tested_bandwidth_bytes_per_s": Counter("bytes/s", "bandwidth of a link by a test"),
+    "tested_latency_us": Counter("us", "latency of a link by a test"),
+    "tested_storage_bytes_per_s": Counter("bytes/s", "rate of storage by a test"),
+    "tested_requests_per_s": Counter("/s", "requests of storage by a test"),
+    "tested_storage_wait_ms": Counter("ms", "time of a request of storage by a test"),
+    "link_active": Counter("", "port that is active", "flag"),
+    "link_rate_gbit_per_s": Counter("Gbit/s", "rate of a port"),
+    "memory_available_pct": Counter("%", "memory that is available"),
+    "swap_used_pct": Counter("%", "swap in use"),
     "link_downed": Counter("times", "times that a link went down", "total"),
     "link_symbol_errors": Counter("errors", "symbol errors of a link", "total"),
 }
@@ -153,6 +168,7 @@ class CounterSource:
     host: str = ""
     buses: tuple[tuple[int, int], ...] = ()  # index and PCI address as a number (domain, bus, device and function)
     cores: int = 0  # processors of the machine, 0 not stated
+    since_start: bool = False  # its only reading may be a mean since the machine was started
     numbered: bool = True  # the indices of devices are stated, and not counted in order of appearance
 
 

@@ -15,6 +15,7 @@ MIB = float(1 << 20)
 DEVICE = {
     "DCGM_FI_DEV_GPU_UTIL": ("device_busy_pct", 1.0),
     "DCGM_FI_DEV_MEM_COPY_UTIL": ("device_memory_busy_pct", 1.0),
+    "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("device_engine_active_pct", 100.0),
     "DCGM_FI_PROF_SM_ACTIVE": ("device_sm_active_pct", 100.0),
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("device_tensor_active_pct", 100.0),
     "DCGM_FI_PROF_DRAM_ACTIVE": ("device_dram_active_pct", 100.0),

@@ -1,6 +1,6 @@
 """Rows of ``dcgmi dmon``: a header of short names after ``#``, and an entity at the start of each row.
 
-Short names: dcgm_fields.cpp; activities are fractions, memory is in MiB, traffic over PCIe and NVLink in bytes per s.
+Short names: dcgm_fields.cpp; activities are fractions, memory is in MiB, traffic over PCIe in bytes a second.
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ from tools.sources.job_log.prefixes import QUOTED
 from tools.sources.job_log.recognise import NEVER
 from tools.sources.options import GIB, Limits
 from tools.sources.prometheus.text import ExporterText
+from tools.sources.utilisation.dcgm_monitor import DcgmMonitor
+from tools.sources.utilisation.host_reports import HostReports
 from tools.sources.utilisation.kernel_counters import KernelCounters
+from tools.sources.utilisation.link_reports import LinkReports
 from tools.sources.utilisation.readings import MOST_SAMPLES, UNKNOWN, Grammar, Moment, Readings, moment
 from tools.sources.utilisation.rocm_smi import RocmSmi
 from tools.sources.utilisation.smi_details import SmiDetails
@@ -57,7 +60,10 @@ class Samples:
                 SmiXml(),
                 RocmSmi(),
                 SmiMonitor(),
+                DcgmMonitor(),
                 KernelCounters(),
+                LinkReports(),
+                HostReports(),
                 ExporterText(),
             ),
             *(TrackerCsv(), self.sysstat, self.query),
@@ -178,5 +184,6 @@ def counters_of(readings: Readings, name: str, listed_as: str = COUNTER_FORMAT) 
         cores=readings.cores,
         buses=tuple(sorted(readings.buses.items())),
         numbered=readings.numbered,
+        since_start=readings.since_start,
     )
     return CounterRecords(table, (source,))

@@ -99,6 +99,7 @@ class Readings:
     devices: dict[int, str] = field(default_factory=dict)
     buses: dict[int, int] = field(default_factory=dict)  # PCI addresses as numbers
     numbered: bool = True  # the numbers of devices are those that the file states
+    since_start: bool = False  # the only reading may be a mean since the machine was started
     remark: str = ""  # what could not be used, one sentence
     notes: list[str] = field(default_factory=list)  # what was left out, or taken for something
     counters: Names = field(default_factory=Names)

@@ -12,6 +12,7 @@ HEAD = "==NVSMI LOG=="
 DEVICE = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 LINE = re.compile(r"( *)(\S.{0,60}?) *: (.{0,200})\Z")
 SECTION = re.compile(r"( *)(\S[^:]{0,60})\Z")
+UNCORRECTED = re.compile(r"(?:sram|dram) uncorrectable\b.{0,20}\Z")  # rows in which memory errors are counted
 REASON_SECTIONS = ("clocks throttle reasons", "clocks event reasons")
 COUNTERS = {
     ("utilization", "gpu"): "device_busy_pct",
@@ -22,6 +23,10 @@ COUNTERS = {
     ("temperature", "memory current temp"): "device_memory_temperature_c",
     ("clocks", "sm"): "device_clock_mhz",
     ("clocks", "memory"): "device_memory_clock_mhz",
+    ("pcie generation", "current"): "pcie_generation",
+    ("pcie generation", "max"): "pcie_generation_max",
+    ("link width", "current"): "pcie_width",
+    ("link width", "max"): "pcie_width_max",
     ("max clocks", "sm"): "device_clock_max_mhz",
     ("max clocks", "memory"): "device_memory_clock_max_mhz",
     **{
@@ -83,6 +88,10 @@ class SmiDetails:
             counter = REASON_NAMES.get(name.replace(" ", "_"))
             if counter is not None and value in ("Active", "Not Active"):
                 self._add(counter, float(value == "Active"), line)
+        elif self.section == "volatile" and (uncorrected := UNCORRECTED.match(name)) and value.isdecimal():
+            self._add("device_ecc_errors", float(value), line, uncorrected[0])
+        elif self.section == "link width" and value.endswith("x"):
+            self.value(line, name, value.removesuffix("x"))
         elif (counter := COUNTERS.get((self.section, name))) and (read := number(value)) and counter not in self.taken:
             self.taken.add(counter)
             self._add(counter, read[0], line)
@@ -93,5 +102,5 @@ class SmiDetails:
         elif name == "driver version":
             self.readings.driver = value
 
-    def _add(self, counter: str, value: float, line: int) -> None:
-        self.readings.add(counter, value, line, tick=self.tick, at=self.at, device=self.device)
+    def _add(self, counter: str, value: float, line: int, part: str = "") -> None:
+        self.readings.add(counter, value, line, tick=self.tick, at=self.at, device=self.device, part=part)

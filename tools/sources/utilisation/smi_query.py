@@ -53,6 +53,8 @@ FIELDS = {
     "pcie_link_gen_current": "pcie_generation",
     "pcie_link_gen_gpucurrent": "pcie_generation",
     "pcie_link_width_current": "pcie_width",
+    "pcie_link_gen_max": "pcie_generation_max",
+    "pcie_link_width_max": "pcie_width_max",
     "ecc_errors_uncorrected_volatile_total": "device_ecc_errors",
 }
 INDEX = ("index", "gpu_index", "gpu_id", "gpu", "gpu_idx", "device")

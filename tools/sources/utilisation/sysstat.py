@@ -177,7 +177,7 @@ class Sysstat:
                 name = row.get("CPU", "all")
                 return "" if name == "all" else f"cpu{name}"
             case "PID":
-                return f"{row['PID']} {row.get('Command', '')}".strip()
+                return f"{row['PID']} {row.get('Command', '') or row.get('COMMAND', '')}".strip()
             case "IFACE":
                 return row["IFACE"]
             case "DEV":
@@ -233,6 +233,7 @@ class Sysstat:
         if self.first_rows and len(self.readings):
             self.readings.note(SINCE_BOOT.format(self.readings.tool))
         if not len(self.readings) and self.readings.tool in ("iostat", "vmstat"):
+            self.readings.since_start = bool(self.first_rows)
             for line, counter, value, part in self.first_rows:
                 self.readings.add(counter, value, line, part=part)
         steps = [

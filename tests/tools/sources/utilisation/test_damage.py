@@ -7,12 +7,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tools.sources.utilisation import outputs
+from tests.tools.sources.utilisation import outputs, reports
 from tools.run.recorded.counters import COUNTERS
 from tools.sources.utilisation.reader import read_counters, samples_in
 
+EVERY = outputs.EVERY | reports.EVERY
 # Rows without an index are numbered by how many are written at once, which a cut may leave open.
-WHOLE = "\n".join(text for name, text in outputs.EVERY.items() if name != "WITHOUT_INDEX").encode()
+WHOLE = "\n".join(text for name, text in EVERY.items() if name != "WITHOUT_INDEX").encode()
 
 
 def taken(data: bytes) -> list[tuple[str, str, int, float]]:
