@@ -15,6 +15,7 @@ from hermes_agent.locations.places import discard, new_folder, store
 from tools.documents import parse_json
 from tools.errors import InputError
 from tools.run.first_printed import PASTED_LOG, PASTED_TABLES
+from tools.sources.known_forms import known_form
 
 MOST_BYTES = 64 << 20
 DOCUMENT = "pasted.json"  # a trace or a state of a trainer, which readers know by its content
@@ -26,7 +27,7 @@ NOTHING = 'nothing was pasted; send text to standard input: hermes-dx ask - "why
 
 
 UNKNOWN = "the pasted text holds nothing that a reader knows"
-WANTED = "paste lines with step times, NCCL or watchdog lines, or a profiler's table"
+WANTED = "paste lines with step times, NCCL or watchdog lines, samples of devices, or a profiler's table"
 # What a text may hold without any record: words of lines, and what such lines lack.
 LACKING = (
     (re.compile(rb"\bNCCL\b"), "of NCCL", "none that names its network, a connection or a warning"),
@@ -45,6 +46,8 @@ LACKING = (
 
 def seen(data: bytes) -> str:
     """Return what the text holds of what was hoped for, and what its lines lack, as an end of a sentence; else ""."""
+    if form := known_form(data):
+        return f" (it looks like {form})"
     lines = data.splitlines()
     for words, what, lack in LACKING:
         count = sum(words.search(line[:LONGEST_QUESTION]) is not None for line in lines)

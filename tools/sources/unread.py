@@ -10,6 +10,7 @@ from tools.errors import InputError
 from tools.sources.ascend.recognise import STEPS, missing_columns, separator, text_of
 from tools.sources.decompress import beginning, unpacked_name
 from tools.sources.job_log.source import NOTHING_STATED
+from tools.sources.known_forms import known_form
 from tools.sources.nsys.recognise import CALLS, EXPORTED, KERNELS, STRINGS
 from tools.sources.sqlite_file import MAGIC, open_database
 
@@ -80,8 +81,8 @@ def _by_content(path: Path, name: str, start: bytes) -> str:
         return "protocol buffers, but not the planes of XProf (`.xplane.pb`)"
     if start.lstrip()[:1] in (b"{", b"[") and PROFILE_NAME.match(name):
         return _of_json(start)
-    if LOG_NAME.match(name):
-        return f"text, but {NOTHING_STATED}"
+    if LOG_NAME.match(name) or name.endswith(".txt"):
+        return known_form(start) or (f"text, but {NOTHING_STATED}" if LOG_NAME.match(name) else "")
     if name.endswith((".csv", ".tsv")) and (near := missing_columns(name, start)) is not None and near[1]:
         return f"looks like {near[0]} of an Ascend profiler, but columns {_listed(near[1])} are absent or renamed"
     if name.endswith((".csv", ".tsv")) and PROFILE_NAME.match(name):

@@ -19,6 +19,7 @@ from tools.views.profile import Profile
 
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
+IDLE = "throttle_idle"
 BUSY, ENGINE = "device_busy_pct", "device_engine_active_pct"
 POWER, LIMIT, POWER_SHARE = "device_power_w", "device_power_limit_w", "device_power_pct"
 UNUSUAL = re.compile(r"[^\w./-]")
@@ -42,7 +43,8 @@ class DeviceReadings:
 
     @cached_property
     def loaded(self) -> NDArray[np.bool_]:
-        """The readings under load; all of them where neither utilization nor power against its limit was sampled.
+        """The readings under load; where neither utilization nor power against its limit was sampled all but those in
+        which the driver calls the device idle.
 
         A reading in which kernels run all the time at the power of an idle device is of no load: its kernels wait.
         """
@@ -52,6 +54,8 @@ class DeviceReadings:
             limit = self.table["device_power_limit_w"].ffill().bfill()
             share = self.limits["device_loaded_power_share"]
             return np.asarray(self.table["device_power_w"] >= share * limit, dtype=bool)
+        if self.has(IDLE):
+            return np.asarray(self.table[IDLE] != 1.0, dtype=bool)
         return np.ones(len(self.table), dtype=bool)
 
     @cached_property

@@ -25,7 +25,7 @@ KIND = re.compile(r"(NV|[A-Z]+)")
 MOMENT = "It is a test of the links at one moment, without the training: what a step loses to them is not in it."
 PATHS_ONLY = "Which of these paths the training uses, and what they reach, is not in it."
 NO_GAIN = 1.2  # times the bandwidth without P2P: less is no gain
-ENABLED, DISABLED = "unidirectional, P2P enabled", "unidirectional, P2P disabled"
+ENABLED, DISABLED = "unidirectional, P2P enabled:", "unidirectional, P2P disabled:"
 SHOWN = 4
 
 
@@ -81,16 +81,18 @@ def _between_devices(profile: Profile, view: CounterView) -> list[Sentence]:
         own = view.machine("tested_bandwidth_bytes_per_s", None)
         own = own[own["part"].str.startswith(test).to_numpy(dtype=bool)]
         pair = str(own.sort_values("value", kind="stable")["part"].iloc[0]).partition(": ")[2]
-        how = f"with direct access {test.rpartition(' ')[2]}"
+        how = f"with direct access {test.rpartition(' ')[2].removesuffix(':')}"
         text = f"One way {how} two devices reach {{0}} at least"
         if low.value == high.value:
             said.append(say(f"{text}.", low))
         else:
             said.append(say(f"{text} ({{n0}}) and {{1}} at most.", low, high, names=(pair,)))
-    if len(tests) == 2 and said[0].facts[-1].value < NO_GAIN * said[1].facts[-1].value:
-        said.append(
-            say("Direct access brings no gain: copies between devices go through memory of the host, as without it.")
-        )
+    if len(tests) == 2:
+        direct, copied = (each.facts[-1].value for each in said)
+        if direct * NO_GAIN < copied:
+            said.append(say("Direct access is slower than copies through memory of the host."))
+        elif direct < NO_GAIN * copied:
+            said.append(say("Direct access brings no gain, as where devices have none and copies go through the host."))
     return said
 
 
@@ -117,7 +119,7 @@ def _between_hosts(profile: Profile, view: CounterView) -> list[Sentence]:
 
 def _topology(profile: Profile, view: CounterView) -> list[Sentence]:
     """How many pairs of devices are joined by what."""
-    counted = Counter(part.split(" ")[0] for part in _named(view, "topology_path") if "-GPU" in part)
+    counted = Counter(part.split(" ")[0] for part in _named(view, "topology_path"))
     said = []
     for path, _ in counted.most_common():
         kind = KIND.match(path)

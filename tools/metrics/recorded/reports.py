@@ -35,12 +35,11 @@ def port_rate_gbit_per_s(profile: Profile, port: str) -> Measurement:
     return _over(profile, _parts(profile, "link_rate_gbit_per_s", port), "min")
 
 
-@metric("pairs", "pairs joined by {path}", "How are devices joined?")
-def topology_pairs(profile: Profile, path: str, ends: str = "GPU") -> Measurement:
-    """Pairs of a GPU and another end (``GPU``, else an adapter) with that path."""
-    found = _parts(profile, "topology_path", f"{path} GPU")
-    gpus = found["part"].str.contains("-GPU").to_numpy(dtype=bool)
-    return of_rows(counters(profile), float((gpus == (ends == "GPU")).sum()), found[gpus == (ends == "GPU")], path)
+@metric("pairs", "pairs of devices joined by {path}", "How are devices joined?")
+def topology_pairs(profile: Profile, path: str) -> Measurement:
+    """Pairs of devices with that path."""
+    found = _parts(profile, "topology_path", f"{path} ")
+    return of_rows(counters(profile), float(len(found)), found, path)
 
 
 @metric("", "{counter} of device {device}", "Which generation has the PCIe link of a device?")

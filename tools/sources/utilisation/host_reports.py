@@ -14,7 +14,7 @@ POWERS = {name: 1024.0**power for power, name in enumerate(" KMGTP")} | {"": 1.0
 DF_HEAD = re.compile(r"Filesystem\s.*\s(?:Use%|Capacity)\s+Mounted on\s*\Z")
 DF_ROW = re.compile(r"\S{1,200}\s+\S{1,20}\s.*?\s(\d{1,3})%\s+(/\S{0,200})\s*\Z")
 TOP_HEAD = re.compile(r"top - \d\d:\d\d:\d\d up .*load average: \d")
-TOP_TASKS = re.compile(r"\s*Tasks:\s+\d{1,9} total,\s+(\d{1,9}) running\b")
+TOP_TASKS = re.compile(r"\s*(?:Tasks|Threads):\s+\d{1,9} total,\s+(\d{1,9}) running\b")
 TOP_CPU = re.compile(r"\s*%?Cpu\(s\):\s*(\S.*)")
 TOP_SHARE = re.compile(r"(\d{1,3}[.,]\d)[ %]+(us|sy|ni|id|wa|hi|si|st)\b")
 TOP_COUNTERS = {
@@ -25,6 +25,7 @@ FIO_RATE = re.compile(
     r"\s+(read|write)\s*: ?IOPS=(\d{1,9}(?:\.\d{1,3})?)([kM]?), BW=(\d{1,9}(?:\.\d{1,3})?)([KMGT]?)iB/s"
 )
 FIO_WAIT = re.compile(r"\s+clat \((nsec|usec|msec)\): min=.{1,40}?avg=\s*(\d{1,12}(?:\.\d{1,3})?)")
+FIO_DETAIL = re.compile(r"\s+(?:read|write|[sc]?lat|bw|iops|cpu|IO depths|submit|complete|issued|latency|\|)\b|\s+\|")
 FIO_TIMES = {"nsec": 1e-6, "usec": 1e-3, "msec": 1.0}
 THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6}
 LEAST_SHARES = 4  # of the line of processors
@@ -108,7 +109,7 @@ class HostReports:
             self._add("tested_storage_bytes_per_s", float(match[4]) * POWERS[match[5]], line, self.job)
         elif match := FIO_WAIT.match(text):
             self._add("tested_storage_wait_ms", float(match[2]) * FIO_TIMES[match[1]], line, self.job)
-        return text[:1].isspace()
+        return FIO_DETAIL.match(text) is not None
 
     def _add(self, counter: str, value: float, line: int, part: str = "") -> None:
         self.readings.add(counter, value, line, tick=self.tick, at=self.at, part=part)

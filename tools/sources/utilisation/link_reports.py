@@ -17,11 +17,13 @@ TOPOLOGY = re.compile(r"\s*(?:GPU\d{1,3}\s+)+(?:\S.*)?(?:CPU Affinity|NIC\d|mlx5
 PLACED = re.compile(r"(?:GPU|NIC)\d{1,3}\Z|mlx\d_\w{1,20}\Z")
 PATHS = re.compile(r"(?:X|SYS|NODE|PHB|PXB|PIX|NV\d{1,3})\Z")
 MATRIX = re.compile(
-    r"(?:(Unidirectional|Bidirectional) )?P2P=(Enabled|Disabled)\s+(Bandwidth|Latency)\b.{0,40}?Matrix \((GB/s|us)\)"
+    r"(?:(Unidirectional|Bidirectional) )?P2P=(Enabled|Disabled)\s+(Bandwidth|Latency)\b(.{0,40}?)Matrix \((GB/s|us)\)"
 )
 MATRIX_HEAD = re.compile(r"\s*(?:D\\D|GPU|CPU)(?:\s+\d{1,3})+\s*\Z")
 MATRIX_ROW = re.compile(rf"\s*(\d{{1,3}})((?:\s+{NUMBER})+)\s*\Z")
-PERFTEST = re.compile(r"\s*((?:RDMA_)?(?:Write|Read|Send|Atomic)\w{0,16}) (BW|Latency)(?: Post List)? Test\s*\Z")
+PERFTEST = re.compile(
+    r"\s*((?:RDMA_)?(?:Write|Read|Send|Atomic)\w{0,16}(?: Bidirectional)?) (BW|Latency)(?: Post List)? Test\s*\Z"
+)
 PERFTEST_HEAD = re.compile(r"\s*#bytes\s+#iterations\s+(\S.*)")
 PERFTEST_DEVICE = re.compile(r"\bDevice\s*:\s*(\S{1,32})")
 PERFTEST_ROW = re.compile(rf"\s*(\d{{1,12}})\s+\d{{1,12}}((?:\s+{NUMBER})+)\s*\Z")
@@ -31,6 +33,7 @@ ADAPTER = re.compile(r"CA '([\w.-]{1,32})'\s*\Z")
 ADAPTER_PORT = re.compile(r"\s+Port (\d{1,3}):\s*\Z")
 ADAPTER_STATE = re.compile(r"\s+State: (\w{1,20})\s*\Z")
 ADAPTER_RATE = re.compile(r"\s+Rate: (\d{1,4})\b")
+STATED = re.compile(r"\s+[A-Za-z][\w ]{1,40}:(?:\s|\Z)")  # what an adapter states of itself
 STATUS = re.compile(r"Infiniband device '([\w.-]{1,32})' port (\d{1,3}) status:")
 STATUS_STATE = re.compile(r"\s+state:\s+\d: (\w{1,20})")
 STATUS_RATE = re.compile(r"\s+rate:\s+(\d{1,4}) Gb/sec")
@@ -66,8 +69,9 @@ class LinkReports:
             return self._open("nvidia-smi topo -m", self._path, tuple(names))
         if match := MATRIX.search(text):
             way = "" if match[1] is None else f"{match[1].lower()}, "
-            self.test = f"{way}P2P {match[2].lower()}"
-            self.unit = GB if match[4] == "GB/s" else 0.0
+            reads = " (reads)" if "Reads" in match[4] else ""
+            self.test = f"{way}P2P {match[2].lower()}{reads}"
+            self.unit = GB if match[5] == "GB/s" else 0.0
             return self._open("p2pBandwidthLatencyTest", self._pair)
         if match := PERFTEST.match(text):
             self.test, self.adapter, self.first, self.headed = f"{match[1]} {match[2]}", "", line, False
@@ -96,13 +100,13 @@ class LinkReports:
         return True
 
     def _path(self, line: int, text: str) -> bool:
-        """Of each pair of devices, and of a device and an adapter, once."""
+        """Of each pair of devices once; columns of adapters run into each other in pasted tables."""
         name, *cells = text.split()
         if name not in self.names or len(cells) < len(self.names):
             return False
         own = self.names.index(name)
         for other, path in zip(self.names[own + 1 :], cells[own + 1 :], strict=False):
-            if PATHS.match(path) and name.startswith("GPU"):
+            if PATHS.match(path) and name.startswith("GPU") and other.startswith("GPU"):
                 self._add("topology_path", 1.0, line, f"{path} {name}-{other}")
         return True
 
@@ -146,14 +150,14 @@ class LinkReports:
             self._add("link_active", float(match[1] == "Active"), line, self.names[0])
         elif self.names and (match := ADAPTER_RATE.match(text)):
             self._add("link_rate_gbit_per_s", float(match[1]), line, self.names[0])
-        return text[:1].isspace()
+        return STATED.match(text) is not None
 
     def _status(self, line: int, text: str) -> bool:
         if match := STATUS_STATE.match(text):
             self._add("link_active", float(match[1] == "ACTIVE"), line, self.adapter)
         elif match := STATUS_RATE.match(text):
             self._add("link_rate_gbit_per_s", float(match[1]), line, self.adapter)
-        return text[:1].isspace()
+        return STATED.match(text) is not None
 
     def _counted(self, line: int, text: str) -> bool:
         match = PORT_COUNTER.match(text)

@@ -17,6 +17,7 @@ from tools.sources.job_log.recognise import NEVER
 from tools.sources.options import GIB, Limits
 from tools.sources.prometheus.text import ExporterText
 from tools.sources.utilisation.dcgm_monitor import DcgmMonitor
+from tools.sources.utilisation.gpustat import GpuStat
 from tools.sources.utilisation.host_reports import HostReports
 from tools.sources.utilisation.kernel_counters import KernelCounters
 from tools.sources.utilisation.link_reports import LinkReports
@@ -61,6 +62,7 @@ class Samples:
                 RocmSmi(),
                 SmiMonitor(),
                 DcgmMonitor(),
+                GpuStat(),
                 KernelCounters(),
                 LinkReports(),
                 HostReports(),

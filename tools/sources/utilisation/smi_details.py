@@ -13,6 +13,7 @@ DEVICE = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 LINE = re.compile(r"( *)(\S.{0,60}?) *: (.{0,200})\Z")
 SECTION = re.compile(r"( *)(\S[^:]{0,60})\Z")
 UNCORRECTED = re.compile(r"(?:sram|dram) uncorrectable\b.{0,20}\Z")  # rows in which memory errors are counted
+REASONS_ALONE = re.compile(r" *Clocks (?:Throttle|Event) Reasons *\Z")
 REASON_SECTIONS = ("clocks throttle reasons", "clocks event reasons")
 COUNTERS = {
     ("utilization", "gpu"): "device_busy_pct",
@@ -52,11 +53,14 @@ class SmiDetails:
     taken: set[str] = field(default_factory=set)
 
     def begins(self, line: int, text: str, at: Moment) -> bool:
-        """The head of the listing."""
-        if HEAD not in text:
-            return False
-        self.tick, self.device, self.section, self.at = self.tick + 1, -1, "", at
-        return True
+        """The head of the listing, or of the reasons for lowering clocks where that section stands alone."""
+        if HEAD in text:
+            self.tick, self.device, self.section, self.at = self.tick + 1, -1, "", at
+            return True
+        if self.tick < 0 and REASONS_ALONE.match(text):  # this section of one device, cut out of the listing
+            self.tick, self.device, self.at = 0, 0, at
+            return self.takes(line, text)
+        return False
 
     def takes(self, line: int, text: str) -> bool:
         """A device, a section or a value."""
@@ -72,7 +76,7 @@ class SmiDetails:
             return True
         if match := SECTION.match(text):
             self.section = match[2].strip().lower()
-            return bool(match[1])
+            return bool(match[1]) or self.section in REASON_SECTIONS
         return False
 
     def value(self, line: int, name: str, value: str) -> None:

@@ -157,6 +157,11 @@ GPU 00000000:3B:00.0
         Aggregate
             DRAM Uncorrectable            : 17
 """
+GPUSTAT = """\
+node7                  Thu Mar 14 10:15:02 2024  535.129.03
+[0] NVIDIA A100-SXM4-80GB | 55'C,  97 %, 312 / 400 W | 70123 / 81920 MB | alice(70000M)
+[1] NVIDIA A100-SXM4-80GB | 41'C,   0 % |  1203 / 81920 MB | bob(1100M)
+"""
 P2P_FAST, PERFTEST_MB = P2P.format(enabled="275.32"), PERFTEST.format(unit="MB/sec")
 LISTING_BUSY = LISTING.format(generation=1, busy=97)
 EVERY = {

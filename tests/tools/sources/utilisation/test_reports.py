@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.utilisation import outputs, reports
+from tests.tools.sources.utilisation.test_damage import taken
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.sources.load import load_run
@@ -54,8 +55,9 @@ def answer(folder: Path, text: str, name: str) -> Check:
         (reports.DCGM_MONITOR, "device_engine_active_pct", 0, "", 99.0),
         (reports.DCGM_MONITOR, "device_dram_active_pct", 1, "", 10.9),
         (reports.DCGM_OLD, "device_busy_pct", 1, "", 35.0),
+        (reports.GPUSTAT, "device_power_w", 0, "", 312.0),
+        (reports.GPUSTAT, "device_memory_used_bytes", 1, "", 1203.0 * (1 << 20)),
         (reports.TOPOLOGY, "topology_path", -1, "NV12 GPU0-GPU1", 1.0),
-        (reports.TOPOLOGY, "topology_path", -1, "PXB GPU1-NIC0", 1.0),
         (reports.P2P_FAST, "tested_bandwidth_bytes_per_s", -1, "unidirectional, P2P enabled: 0 to 1", 275.32e9),
         (reports.P2P_FAST, "tested_latency_us", -1, "P2P disabled: 0 to 1", 18.4),
         (
@@ -81,9 +83,8 @@ def test_values_of_reports(text: str, counter: str, device: int, part: str, valu
 
 @pytest.mark.parametrize("name", sorted(reports.EVERY))
 def test_what_follows_a_report_is_read(name: str) -> None:
-    text = reports.EVERY[name] + outputs.QUERY
-    alone = values(outputs.QUERY)
-    assert alone.items() <= values(text).items()
+    for after in (outputs.QUERY, reports.TOPOLOGY, reports.DCGM_OLD):
+        assert set(taken(after.encode())) <= set(taken((reports.EVERY[name] + after).encode()))
 
 
 def test_bits_of_perftest_are_bits() -> None:
@@ -119,10 +120,14 @@ def test_paths_between_devices_are_counted(tmp_path: Path) -> None:
     assert "2 pairs of GPUs are joined by NVLink (NV12)." in text
 
 
-@pytest.mark.parametrize(("enabled", "gain"), [("275.32", True), (" 11.40", False)])
-def test_direct_access_without_gain_is_said(tmp_path: Path, enabled: str, gain: bool) -> None:
+@pytest.mark.parametrize(
+    ("enabled", "ends"),
+    [("275.32", ""), (" 11.40", "Direct access brings no gain"), ("  4.10", "Direct access is slower than copies")],
+)
+def test_direct_access_without_gain_is_said(tmp_path: Path, enabled: str, ends: str) -> None:
     text = said(tmp_path, reports.P2P.format(enabled=enabled), "communication.link_reports")
-    assert ("Direct access brings no gain" in text) is not gain
+    assert ends in text
+    assert ("Direct access" in text) is bool(ends)
     assert "what a step loses to them is not in it" in text
 
 
@@ -154,3 +159,37 @@ def test_one_report_of_the_processors_is_no_cause(tmp_path: Path) -> None:
 def test_a_test_of_storage_is_said_to_be_one(tmp_path: Path) -> None:
     text = said(tmp_path, reports.FIO, "io.storage_test")
     assert "reaches 190 MiB/s, that is 1500 /s (requests); a request takes 20.98 ms." in text
+
+
+def test_reasons_for_lowering_clocks_are_read_without_the_listing_around_them() -> None:
+    found = values(
+        "    Clocks Event Reasons\n        Idle                  : Not Active\n        SW Power Cap          : Active\n"
+        "            HW Thermal Slowdown : Not Active\n"
+    )
+    assert found == {
+        ("throttle_idle", 0, ""): 0.0,
+        ("throttle_power", 0, ""): 1.0,
+        ("throttle_thermal", 0, ""): 0.0,
+    }
+
+
+def test_a_device_that_the_driver_calls_idle_is_under_no_load(tmp_path: Path) -> None:
+    text = "    Clocks Event Reasons\n        Idle : Active\n        HW Slowdown : Not Active\n"
+    assert answer(tmp_path, text, "computation.clocks").status == "cannot_answer"
+
+
+def test_reads_of_peers_are_a_test_of_their_own() -> None:
+    both = (
+        reports.P2P_FAST + "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n   D\\D 0 1\n 0 9.0 8.0\n"
+    )
+    found = values(both)
+    assert found["tested_bandwidth_bytes_per_s", -1, "unidirectional, P2P enabled: 0 to 1"] == 275.32e9
+    assert found["tested_bandwidth_bytes_per_s", -1, "unidirectional, P2P enabled (reads): 0 to 1"] == 8e9
+
+
+def test_the_head_of_top_with_threads_and_decimal_commas() -> None:
+    found = values(
+        "Threads: 581 total,  18 running, 563 sleeping\n%Cpu(s): 50,6 us,  2,6 sy,  0,0 ni, 46,8 id,  0,0 wa\n"
+    )
+    assert found["runnable_processes", -1, ""] == 18.0
+    assert found["cpu_busy_pct", -1, ""] == pytest.approx(53.2)
