@@ -17,6 +17,7 @@ PARTS = ("process_wait_pct", "process_cpu_pct")
 QUEUE = "runnable_processes"
 TRAINING = "python|pt_main_thread"  # names of processes that may be the training itself
 MOST_NAMED = 2
+WHOLE_PROCESSOR_PCT = 95.0
 ONE_REPORT = "one report of a machine shows a mean since its start, or a moment"
 SINCE_START = "This is one report; the first one of iostat, vmstat and top may be a mean since the machine was started."
 
@@ -45,7 +46,7 @@ def processors(profile: Profile) -> Check | Finding | None:
     if _one_report(view):
         needs = "`vmstat 1` or `pidstat -u 1` while it trains"
         apart = [] if _level(profile, "cpu_iowait_pct") else [say(SINCE_START)]  # else it is said of the disks
-        return cannot_answer(ONE_REPORT, needs, *_figures(profile), *_others(profile), *apart)
+        return cannot_answer(ONE_REPORT, needs, *_figures(profile), *_others(profile), *_training(profile), *apart)
     steal, waiting = _level(profile, "cpu_steal_pct"), _level(profile, "pressure_cpu_some_pct")
     own = _waiting_process(profile)
     if steal is not None and steal.value >= profile.thresholds["stolen_cpu_pct"]:
@@ -74,7 +75,7 @@ def processors(profile: Profile) -> Check | Finding | None:
     queue = _queue(profile)
     if isinstance(queue, Finding):
         return found(queue)
-    support = [*_figures(profile), *queue, *_others(profile)]
+    support = [*_figures(profile), *queue, *_others(profile), *_training(profile)]
     if steal is None and waiting is None and own is None:
         return cannot_answer(
             "the samples do not show who waits for a processor", "`pidstat -u 1` while it trains", *support
@@ -143,6 +144,24 @@ def _others(profile: Profile) -> list[Sentence]:
     ]
     text = "Process {n0} takes {0} of one processor."
     return [say(text, fact, names=(part,)) for part, fact in zip(parts, facts, strict=True)]
+
+
+def _training(profile: Profile) -> list[Sentence]:
+    """The Python process that takes most processor time, where that is a whole processor or nearly."""
+    view = counter_view(profile)
+    own = None if view is None else view.machine("process_cpu_pct", None)
+    if own is None or own.empty:
+        return []
+    python = own[own["part"].str.contains(TRAINING, case=False, regex=True).to_numpy(dtype=bool)]
+    means = python.groupby("part")["value"].mean()
+    if means.empty or float(means.max()) < WHOLE_PROCESSOR_PCT:
+        return []
+    part = str(means.idxmax())
+    fact = measure(profile, "machine_counter_pct", counter="process_cpu_pct", statistic="mean", part=part)
+    text = (
+        "Process {n0} takes {0} of one processor: one of its threads works all the time, or several for a part of it."
+    )
+    return [say(text, fact, names=(part,))]
 
 
 def _figures(profile: Profile) -> list[Sentence]:

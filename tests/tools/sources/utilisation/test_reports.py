@@ -150,6 +150,7 @@ def test_one_report_of_the_processors_is_no_cause(tmp_path: Path) -> None:
     found = answer(tmp_path, reports.TOP, "cpu.machine_samples")
     assert found.status == "cannot_answer"
     assert "one report" in found.reason
+    assert any(each.names == ("31245 python",) for each in found.support)
     one = outputs.IOSTAT.partition("\n\navg-cpu")[2].partition("\n\navg-cpu")[2]
     disks = answer(tmp_path, f"avg-cpu{one}", "io.machine_samples")
     assert not disks.findings
