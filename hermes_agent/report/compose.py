@@ -45,8 +45,6 @@ from tools.views.profile import Profile
 from tools.views.steps.modes import step_modes, steps_text
 from tools.views.training_seen import trains
 
-MOST_UNMARKED = 0.5  # of a recording without marked steps: what saves more takes away what need be in no step
-START_UP = "no steps are marked, and most of the recording, which the change would take away, may be start-up"
 PLACES = ("call", "kernel", "collective", "variable", "interface", "where")  # hints that say where, inner to outer
 
 
@@ -313,8 +311,6 @@ class _Composer:
             return Sentence("The gain is not predicted: the cause was measured, and no replay can remove it.")
         if ranked.alone.withheld:
             return Sentence(f"The gain is not predicted: {ranked.alone.withheld}.")
-        if self._mostly_start_up(ranked):
-            return Sentence(f"The gain is not predicted: {START_UP}.")
         whole = "step" if steps_marked(self.profile.run) else "whole recording"
         if ranked.finding.saving is not None and ranked.finding.saving.same_samples:
             whole = "time for as many samples as a step has now"
@@ -332,14 +328,8 @@ class _Composer:
             f"Fixing this would cut the {whole} to {{0}}, {{1}} faster (range {{2}} to {{3}}){alone}.", predicted
         )
 
-    def _mostly_start_up(self, ranked: RankedCause) -> bool:
-        """Whether no steps are marked and the change would take away most of the recording, which need be no step."""
-        if steps_marked(self.profile.run) or ranked.alone is None:
-            return False
-        return ranked.alone.saving_ms > MOST_UNMARKED * ranked.alone.step_ms_before
-
     def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
-        if ranked.alone is None or ranked.alone.withheld or self._mostly_start_up(ranked):
+        if ranked.alone is None or ranked.alone.withheld:
             return ()
         sides = () if ranked.at_most else ("low", "high")
         bounds = (self._of("predicted_speedup", ranked, bound=bound) for bound in sides)

@@ -483,6 +483,9 @@ def about(ranked: RankedCause) -> dict[str, str]:
     return dict(zip(("cause", "mechanism", "ranks"), cause_key(ranked), strict=True))
 
 
+OTHERS_UNSEEN = "Not all ranks were traced: whether the others wait for those that were is not known."
+
+
 def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence]:
     """The verdict in a sentence, then what else may matter. Without a well-supported cause the largest comes first:
     a part nothing explains, a lead, or a cause."""
@@ -491,7 +494,8 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
     unexplained = _unexplained(profile, ranking)
     if ranking.verdict == "healthy":
         busy = measure(profile, "part_pct", part="compute")
-        return [Sentence(f"{takes}, {{1}} of it in computation.", (step, busy)), *unexplained]
+        seen = [Sentence(OTHERS_UNSEEN)] if profile.run.traced_count < (profile.run.layout.world_size or 1) else []
+        return [Sentence(f"{takes}, {{1}} of it in computation.", (step, busy)), *seen, *unexplained]
     if not ranking.causes:
         return [_only_leads(profile, ranking, takes, step), *unexplained]
     enough = profile.thresholds["confidence"]

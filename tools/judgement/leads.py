@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from tools.findings import Finding, Sentence
-from tools.intervals import intersect, length
+from tools.intervals import intersect, length, union
 from tools.judgement.lead import Candidate, Lead, Place, candidates_of
 from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.unobserved import unobserved
-from tools.judgement.unseen import DEVICE_ALONE, NO_STEPS_SEEN, device_work_missing, host_missing, host_too
+from tools.judgement.unseen import COUNTED, DEVICE_ALONE, NO_STEPS_SEEN, device_work_missing, host_missing, host_too
 from tools.judgement.verdict import (
-    COUNTED,
     EXPLAINING,
+    MARKED_STEPS,
     NO_CAUSE,
     UNSEEN_HOST,
     Judgement,
@@ -38,13 +39,21 @@ from tools.views.steps.modes import common_steps, step_modes, steps_text
 from tools.whatif.change import Scale
 
 MOST = 3  # leads of one diagnosis
+UNPRICED = 0  # the place of a cause that is not listed as its cost is not known
 NOT_OBSERVED = (UNSEEN_HOST, DEVICE_ALONE, NO_STEPS_SEEN)  # a cause that is small is no lead next to these
 
 
 def leads(
-    profile: Profile, causes: Sequence[RankedCause], judged: Judgement, open_places: Sequence[RankedCause] = ()
+    profile: Profile,
+    causes: Sequence[RankedCause],
+    judged: Judgement,
+    open_places: Sequence[RankedCause] = (),
+    unpriced: Sequence[RankedCause] = (),
 ) -> tuple[Lead, ...]:
-    """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read."""
+    """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read.
+
+    ``unpriced``: what was found and whose cost is not known.
+    """
     if not profile.traced:
         return ()
     if judged.verdict == "inconclusive" and device_work_missing(profile):
@@ -54,7 +63,8 @@ def leads(
     pauses = [] if judged.why == COUNTED else pause_leads(profile, sure)
     paused, still_open = with_waiting(profile, pauses, open_places)
     found = [*paused, *_late(profile, sure, still_open)]
-    found += _parts(profile, causes, sure, found)
+    found += _parts(profile, causes, unpriced, sure, found)
+    found += [replace(_hypothesis(profile, each), impact_ms=0.0, impact_pct=0.0) for each in unpriced]
     found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]
     if judged.verdict == "inconclusive" and not found:
         large = causes and (judged.why not in NOT_OBSERVED or causes[0].impact_pct >= limits["cause_share_pct"])
@@ -63,7 +73,11 @@ def leads(
 
 
 def _parts(
-    profile: Profile, causes: Sequence[RankedCause], sure: Sequence[RankedCause], found: Sequence[Lead]
+    profile: Profile,
+    causes: Sequence[RankedCause],
+    unpriced: Sequence[RankedCause],
+    sure: Sequence[RankedCause],
+    found: Sequence[Lead],
 ) -> list[Lead]:
     """Large parts of the step for which no well-supported cause accounts.
 
@@ -79,8 +93,10 @@ def _parts(
             left = {rank: own_ms - _waiting_explained_ms(profile, rank, sure, found) for rank, own_ms in own.items()}
         rank = max(left, key=lambda each: left[each])
         if left[rank] >= (1.0 - EXPLAINED) * own[rank]:
-            place = _doubtful(causes, sure, part, rank, own[rank])
-            chosen.append(_of_part(profile, part, rank, None if place is None else (place, causes[place - 1])))
+            seen = (*causes, *unpriced)
+            at = _doubtful(seen, sure, part, rank, own[rank])
+            doubtful = None if at is None else (at if at <= len(causes) else UNPRICED, seen[at - 1])
+            chosen.append(_of_part(profile, part, rank, doubtful))
     return chosen
 
 
@@ -178,16 +194,24 @@ def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
 
 
 def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, RankedCause] | None = None) -> Lead:
-    """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it, and its place."""
+    """The part on a rank; ``doubtful``: the cause of low confidence that accounts for most of it, and its place or
+    ``UNPRICED``."""
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
     end = NO_CAUSE
-    if doubtful is not None:
+    if doubtful is not None and doubtful[0] != UNPRICED:
         end = f"cause {doubtful[0]}, of low confidence, would account for most of it"
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and {end}."
     if part == "host" and host_missing(profile, rank):
         text = f"The device of rank {rank} is idle for {{0}} ({{1}}), and nothing of the host is recorded."
         place = Place(part, (rank,), "every step")
         return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), host_too(profile))
+    if part == "idle" and _before_recorded_work(profile.rank(rank)):
+        text = (
+            f"{PARTS[part]} takes {{0}} of the recording of rank {rank} ({{1}}), most of it before the first recorded"
+        )
+        text += " work of a stream begins: the device may still have run what was launched before the recording."
+        place = Place(part, (rank,), "every step")
+        return Lead(place, cost.value, share.value, Sentence(text, (cost, share)), (), MARKED_STEPS)
     names = _host_waits(profile.rank(rank)) if part == "idle" else ()
     if names:
         places = " inside ".join(PLACES[: len(names)])
@@ -203,6 +227,23 @@ def _of_part(profile: Profile, part: str, rank: int, doubtful: tuple[int, Ranked
 PLACES = ("{n0}", "{n1}")
 WAITED = 0.9  # of a stretch: so much of it one call lasts
 MOSTLY = 0.5  # of idle time with queued kernels: then one stretch of it is what happens
+
+
+def _before_recorded_work(view: RankProfile) -> bool:
+    """Whether idle time with queued kernels lies mostly between the launch and the begin of a stream's first recorded
+    work. Where no steps are marked, the stream may run then what was launched before the recording, which is not in it.
+    """
+    launches = view.launches
+    if view.rank.step_origin != "window" or launches.empty:
+        return False
+    first = launches.sort_values("start_ns").groupby("track").head(1)
+    work = np.concatenate((view.kernels, view.copies))
+    begun = pd.Series(view.start[work]).groupby(view.track[work]).min()
+    first = first[first["start_ns"].to_numpy() <= first["track"].map(begun).to_numpy()]
+    called, started = (first[name].to_numpy(np.int64) for name in ("call_end_ns", "start_ns"))
+    queued = union(called, np.maximum(started, called))
+    idle = view.parts.idle
+    return bool(length(intersect(idle, queued)) >= MOSTLY * max(length(idle), 1))
 
 
 def _host_waits(view: RankProfile) -> tuple[str, ...]:

@@ -36,6 +36,16 @@ class RankedCause:
         return self.alone is not None and self.alone.at_most
 
 
+MOST_UNMARKED = 0.5  # of a recording without marked steps: what saves more takes away what need be in no step
+
+
+def mostly_start_up(run: Run, cause: RankedCause) -> bool:
+    """Whether no steps are marked and the change would take away most of the recording, which need be no step."""
+    if steps_marked(run) or cause.alone is None:
+        return False
+    return cause.alone.saving_ms > MOST_UNMARKED * cause.alone.step_ms_before
+
+
 def steps_marked(run: Run) -> bool:
     """Return whether steps were found; else the whole recording counts as one step. Records hold whole steps."""
     return has_steps(run)

@@ -11,7 +11,7 @@ from tools.findings import Check, Finding
 from tools.judgement.lead import Lead, in_terms_of_run
 from tools.judgement.leads import MOST, leads
 from tools.judgement.level_lead import throughput_lead
-from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranked_cause import RankedCause, mostly_start_up
 from tools.judgement.record_leads import leads_of_hang, leads_without_steps, record_leads
 from tools.judgement.sampled_changes import with_samples
 from tools.judgement.series_doubt import doubted
@@ -117,6 +117,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     if profile.traced and device_work_missing(profile):
         # A replay needs all of the device's work: it says nothing of a step of which that was not recorded.
         causes = tuple(each for each in causes if not each.finding.change)
+    # Of a recording without marked steps most may be start-up: what would take it away has no known cost.
+    unpriced = tuple(each for each in causes if mostly_start_up(profile.run, each))
+    causes = tuple(each for each in causes if each not in unpriced)
     if profile.traced:
         unexplained = () if device_work_missing(profile) else unexplained_parts(profile, causes)
         of_steps = judge_steps(profile, causes, checks, unexplained, open_places)
@@ -125,7 +128,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         unexplained, judged = (), judge_records(profile, causes)
         of_steps = judged
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
-    open_leads = leads(profile, ordered_causes, of_steps, open_places)
+    open_leads = leads(profile, ordered_causes, of_steps, open_places, unpriced)
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged, open_places)
     if of_steps.verdict == "problem":
         open_leads = joined(open_leads, series_losses(profile, ordered_causes, open_places), MOST)

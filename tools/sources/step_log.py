@@ -1,7 +1,9 @@
-"""Step logs: one JSON object per line and step, ``{"step": 12, "wall_ms": 95.2}`` and more, one file per rank."""
+"""Step logs, one file per rank: a JSON object per line and step, ``{"step": 12, "wall_ms": 95.2}`` and more, or the
+table of steps of MindSpore's profiler (``step_trace_raw_<device>_detail_time.csv``), whose device is the rank."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,10 @@ from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordForma
 if TYPE_CHECKING:
     import pandas as pd
 
-NAMES = re.compile(r"steps_rank(\d{1,6})\.jsonl\Z")
+NAMES = re.compile(r"(?:steps_rank|step_trace_raw_)(\d{1,6})(?:\.jsonl|_detail_time\.csv)\Z")
+TABLE = ".csv"
+MEAN, WHOLE = "-", re.compile(r"\d{1,18}\Z", re.A)
+COUNTS_PER_MS = 100_000  # of the table: its counter ticks every 10 ns
 LARGEST_BYTES = 256 << 20
 COLUMNS = {"rank": "int64", "step": "int64"} | dict.fromkeys(("wall_ms", "samples", "tokens", "loss"), "float64")
 
@@ -72,7 +77,10 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     data, cut = content.data, content.more or bool(content.damage)
     if cut:
         del data[data.rfind(b"\n") + 1 :]
-    lines, bad = decode_lines(msgspec.json.Decoder(_Line), data)
+    if unpacked_name(file).endswith(TABLE):
+        lines, bad = _of_table(bytes(data))
+    else:
+        lines, bad = decode_lines(msgspec.json.Decoder(_Line), data)
     steps = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
     bad += len(lines) - len(steps)
     if not steps:
@@ -83,6 +91,19 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     notes += [f"{content.damage}, and what follows was left out"] if content.damage else []
     notes += [f"{bad} lines hold no step and were left out"] if bad else []
     return table, "; ".join(notes)
+
+
+def _of_table(data: bytes) -> tuple[list[_Line], int]:
+    """The steps of MindSpore's table, and how many of its lines hold none; its last line, a mean, has no number."""
+    rows = csv.DictReader(data.decode("utf-8", "replace").splitlines())
+    found, bad = list[_Line](), 0
+    for row in rows:
+        number, total = str(row.get("step_num") or ""), str(row.get("total") or "")
+        if WHOLE.match(number) and WHOLE.match(total):
+            found.append(_Line(int(number), int(total) / COUNTS_PER_MS))
+        else:
+            bad += number != MEAN
+    return found, bad
 
 
 STEP_LOG = RecordFormat(STEP_LOG_FORMAT, NAMES, read_step_logs)

@@ -12,7 +12,7 @@ from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.request import Request
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
-from hermes_agent.report.opening import opening
+from hermes_agent.report.opening import OTHERS_UNSEEN, opening
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from hermes_agent.workflow.diagnose import diagnose
@@ -138,7 +138,12 @@ def test_a_single_step_is_said_to_tell_nothing_of_variation() -> None:
 
 
 def test_an_unmarked_recording_is_not_called_a_step() -> None:
-    run = run_of(launching((5000.0,)))
+    rank = RankBuilder()
+    for at in range(49):
+        rank.kernel("small", 100 * at + 6, 10, call_us=100 * at)
+    rank.kernel("gemm", 5000, 6000, call_us=4950)
+    rank.step(0, 0, 11_100)
+    run = run_of(rank)
     profile = Profile(replace(run, ranks=tuple(replace(rank, step_origin="window") for rank in run.ranks)))
     diagnosis = diagnosed(profile)
     assert diagnosis.verdict == "inconclusive"
@@ -146,7 +151,6 @@ def test_an_unmarked_recording_is_not_called_a_step() -> None:
     assert " of the recorded " in diagnosis.headline
     assert "step" not in diagnosis.headline
     assert any(sentence.startswith("No steps are marked") for sentence in diagnosis.answer)
-    assert "The gain is not predicted: no steps are marked" in diagnosis.advice[0].text
 
 
 def test_a_large_part_that_no_cause_explains_is_shown_with_its_figure_and_what_to_record() -> None:
@@ -233,7 +237,7 @@ def test_ranks_that_take_turns_in_being_slow_are_told_with_the_step_of_the_slowe
     assert measure(turns, "steps_per_h").value == pytest.approx(3.6e6 / 0.6)
 
 
-def test_no_gain_is_predicted_for_what_would_take_away_most_of_an_unmarked_recording() -> None:
+def test_no_cost_is_stated_of_what_would_take_away_most_of_an_unmarked_recording() -> None:
     rank = RankBuilder()
     for at in range(30):
         rank.operator("aten::add", 1000 * at, 20)
@@ -242,9 +246,21 @@ def test_no_gain_is_predicted_for_what_would_take_away_most_of_an_unmarked_recor
     for origin in ("window", "profiler_step"):
         run = run_of(rank)
         run = replace(run, ranks=tuple(replace(each, step_origin=origin) for each in run.ranks))
-        (item, *_) = diagnosed(Profile(run)).advice
-        assert (item.predicted_speedup is None) == (origin == "window")
-        assert ("may be start-up" in item.text) == (origin == "window")
+        diagnosis = diagnosed(Profile(run))
+        assert (not diagnosis.causes and not diagnosis.advice) == (origin == "window")
+        unpriced = [each.candidates[0].cause for each in diagnosis.leads if not each.impact_ms_per_step]
+        assert unpriced == (["operator_dispatch"] if origin == "window" else [])
+
+
+def test_healthy_of_one_rank_of_several_says_that_the_others_are_unseen() -> None:
+    rank = RankBuilder()
+    for step in range(4):
+        rank.kernel("gemm", 1000 * step + 10, 950, call_us=1000 * step + 1)
+        rank.step(step, 1000 * step, 1000 * (step + 1))
+    for world_size in (1, 8):
+        profile = profile_of(rank, layout=Layout(world_size=world_size))
+        said = [each.template for each in opening(profile, replace(ranking(profile), verdict="healthy"))]
+        assert (OTHERS_UNSEEN in said) == (world_size == 8)
 
 
 @pytest.mark.parametrize(("lengths", "said"), [((300, 100, 100, 100), True), ((300, 100, 300, 100), False)])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.synthetic import RankBuilder, profile_of
+from tests.synthetic import RankBuilder, profile_of, run_of
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.model import Layout
@@ -117,9 +118,10 @@ def test_a_pause_too_short_for_a_collection_of_all_objects_is_none(pause_us: flo
 def test_the_cause_that_a_lead_names_is_its_first_candidate_and_likelihoods_stay_within_one(traces: Path) -> None:
     profile = Profile(load_run([traces / "nsys/h100_2gpu_1s.sqlite"]))
     found = ranking(profile)
-    assert "cause 1, of low confidence" in found.leads[0].claim.template
+    assert not found.causes  # no steps are marked, and the copies are most of the recording
     likelihoods = [each.likelihood for each in found.leads[0].candidates]
-    assert found.leads[0].candidates[0].cause == found.causes[0].finding.cause == "memory_pressure"
+    assert found.leads[0].candidates[0].cause == found.leads[1].candidates[0].cause == "memory_pressure"
+    assert found.leads[1].impact_ms == 0.0
     assert likelihoods == sorted(likelihoods, reverse=True)
     assert sum(likelihoods) <= 1.0 + 0.005 * len(likelihoods)
 
@@ -164,6 +166,21 @@ def test_a_job_of_one_process_has_no_straggler(layout: Layout, alone: bool) -> N
     causes = {each.cause for lead in found.leads for each in lead.candidates}
     assert ("straggler" in causes) != alone
     assert ("other ranks" in found.needs) != alone
+
+
+def test_idle_time_before_a_streams_first_recorded_work_may_be_of_work_before_the_recording() -> None:
+    """A step is launched at once and begins 50 ms later, when what was launched before the recording is done."""
+    rank = RankBuilder()
+    for at in range(20):
+        rank.kernel("gemm", 50_000 + 1000 * at, 990, call_us=10 + 10 * at)
+    rank.runtime("cudaDeviceSynchronize", 300, 69_600)
+    rank.step(0, 0, 70_000)
+    run = run_of(rank)
+    for origin, said in (("window", True), ("profiler_step", False)):
+        ranks = tuple(replace(each, step_origin=origin) for each in run.ranks)
+        (lead, *_) = ranking(Profile(replace(run, ranks=ranks))).leads
+        assert lead.place.part == "idle"
+        assert ("launched before the recording" in lead.claim.template) == said
 
 
 def test_time_behind_everything_recorded_is_no_pause_of_the_host() -> None:

@@ -14,6 +14,7 @@ from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
 from tools.metrics.host.launches import launch_queue
 from tools.metrics.registry import measure
+from tools.run.events import EventKind
 from tools.run.model import has_steps
 from tools.views.device.kind import device_kind
 from tools.views.host.dispatch import host_dispatch
@@ -37,10 +38,10 @@ def small_operators(profile: Profile) -> Check | Finding:
     with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     if not with_device:
         return _on_host(profile)
-    ranks = [rank for rank in with_device if (launch_queue(profile, rank)["interval_ns"] >= 0).any()]
+    ranks = [rank for rank in with_device if _launches_kernels(profile, rank)]
     if not ranks:
         return cannot_answer(
-            "no host thread has two launches inside the steps that are joined to work on the device",
+            "no host thread has two launches inside the steps that are joined to work on the device, kernels among it",
             "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
         )
     shares = {rank: idle_share(profile, rank, "dispatch") for rank in ranks}
@@ -49,6 +50,13 @@ def small_operators(profile: Profile) -> Check | Finding:
         text = "The device waits for {0} of the step between close launches; the median launch-queue depth is {1}."
         return clean(say(text, shares[worst], measure(profile, "launch_queue_length", rank=worst)))
     return _launch_bound(profile, chosen, worst, shares[worst])
+
+
+def _launches_kernels(profile: Profile, rank: int) -> bool:
+    """Whether a thread makes several launches in the steps, and some of these are joined with kernels."""
+    queue = launch_queue(profile, rank)
+    work = profile.rank(rank).kind[queue["device_row"].to_numpy()]
+    return bool((queue["interval_ns"] >= 0).any() and (work == EventKind.KERNEL).any())
 
 
 def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: Fact) -> Check | Finding:

@@ -49,6 +49,8 @@ def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
     """Median duration of the kernels launched in the steps."""
     view, table = profile.rank(rank), _queue(profile, rank)
     kernels = table[view.kind[table["device_row"].to_numpy()] == EventKind.KERNEL]
+    if kernels.empty:
+        raise UsageError(f"no launch inside the steps of rank {rank} is joined with a kernel")
     return of_rank(view, kernels["duration_ns"].median() / 1e3, lambda: kernels, "kernels with a recorded launch")
 
 
@@ -57,6 +59,8 @@ def launch_interval_us(profile: Profile, rank: int) -> Measurement:
     """Median time from one launch to the next of the same host thread."""
     table = _queue(profile, rank)
     later = table[table["interval_ns"] >= 0]
+    if later.empty:
+        raise UsageError(f"no thread of rank {rank} makes two launches inside the steps")
     return of_rank(profile.rank(rank), later["interval_ns"].median() / 1e3, lambda: later, "start to start of launches")
 
 

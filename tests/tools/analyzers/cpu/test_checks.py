@@ -49,6 +49,14 @@ def test_short_kernels_launched_slowly_are_small_operators() -> None:
     assert (change.factor, change.cautious_factor) == (0.1, 0.6)
 
 
+def test_launches_that_only_copy_are_no_small_operators() -> None:
+    rank = RankBuilder(0, V100)
+    for number in range(50):
+        rank.copy("Memcpy HtoD (Pinned -> Device)", 100 * number + 2, 10, call_us=100 * number)
+    rank.step(0, 0, 5000)
+    assert check_of(profile_of(rank), "cpu.small_operators").status == "cannot_answer"
+
+
 def test_a_handful_of_slow_launches_is_a_hypothesis_only() -> None:
     check = check_of(profile_of(launches(interval_us=100, kernel_us=10, count=8)), "cpu.small_operators")
     (finding,) = check.findings
