@@ -74,6 +74,7 @@ MICRO_BATCHES = re.compile(r"number of micro-?batches to constant (\d{1,9})|CONF
 WHOLE_RUNTIME = re.compile(r"\btrain_runtime\s+=\s+(?:(\d{1,4}) days?, )?(\d{1,4}):(\d\d):(\d\d(?:\.\d{1,6})?)\s*\Z")
 SUMMARY = re.compile(r"'(train_(?:runtime|samples_per_second|steps_per_second))': '?(\d[\d.]*)")
 TOTALS = re.compile(r"Self (CPU|CUDA|NPU|XPU) time total: (\d{1,12}(?:\.\d{1,9})?)(us|ms|s)")
+COMMENTED = re.compile(r"\s*(?:#|//)\s*[\w.]{1,64}\s?=\s?\S")  # of a configuration that is printed with what is not set
 MOST_NOTES = 1 << 16
 MARKS = (
     "sav",
@@ -126,7 +127,7 @@ class Messages:
 
     def take(self, line: int, text: str, at_s: float | None = None, rank: int | None = None) -> None:
         """Read a line that may hold one of them, written at ``at_s`` of the log's clock by this rank of the job."""
-        if self._of_watchdog(line, text, rank):
+        if self._of_watchdog(line, text, rank) or COMMENTED.match(text):
             return
         size = self._world_size.take(line, text)
         stated = [*_stated(text), *_loader_workers(text), *self._config.take(text)]

@@ -27,9 +27,10 @@ ON_CPU = re.compile(
     r"|\b[Dd]evice(?:_type)?['\"]?\s?[:=]\s?(?:torch\.device\()?['\"]?cpu\b"
     r"|\b[Uu]sing (?:device:? )?(?:the )?['\"]?(?:CPU|cpu)\b['\"]?(?:[.,;!]| device|\s*\Z)"
 )
-# Before such words: source code that a job prints names devices as arguments, and single operators fall back to it.
+# Before such words: source code that a job prints names devices as arguments and in comments, and single operators fall
+# back to it.
 NOT_ON_CPU = re.compile(
-    r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z|[Oo]ffload|map_location|\A\s*\"\Z"
+    r"\b(?:torch|np|jnp|self|tf)\.\w+|\.to\(|\bdef \w+\(|back to \Z|[Oo]ffload|map_location|\A\s*\"\Z|(?<!#)#(?!#)"
 )
 LOOKED_BEFORE = 200  # characters
 

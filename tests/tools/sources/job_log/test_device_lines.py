@@ -48,7 +48,14 @@ def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_pat
         "offload_optimizer ............ OffloadOptimizerConfig(device='cpu', ratio=1.0)",
         '        "device": "cpu",',
         "state = torch.load(path, map_location=device).to(device='cpu')",
+        "# device = 'cpu'  # run on cpu only",
+        "compile = False  # on laptops use device='cpu'",
     ],
 )
 def test_other_lines_that_name_a_cpu_are_not(tmp_path: Path, line: str) -> None:
     assert not read(tmp_path, f"start\n{line}\n{STEPS}").warnings
+
+
+def test_what_a_printed_configuration_has_commented_out_is_no_setting(tmp_path: Path) -> None:
+    log = read(tmp_path, f"# world_size = 4\nworld_size = 8\n{STEPS}")
+    assert log.settings["world_size"].value == "8"
