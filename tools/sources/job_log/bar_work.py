@@ -14,6 +14,13 @@ VALUES = (
 )
 OF_EVALUATION = re.compile(rf"(?<![A-Za-z])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev){VALUES}", re.I)
 OF_TRAINING = re.compile(rf"(?<![A-Za-z])train(?:ing)?{VALUES}|'train_runtime'", re.I)
+# "Validation data size: 155", "len(val_loader) = 155".
+EVALUATED_SIZE = re.compile(
+    r"(?<![A-Za-z])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test)[ _-](?:data|set|dataset|loader|dataloader|batches)"
+    r"(?: size| length|\))?\s?[:=]\s{0,3}(\d{1,9})(?![\d.])",
+    re.I,
+)
+HEADING = re.compile(r"\W{0,9}epoch\W{0,4}\d{1,9}(?:\W{0,3}(?:/|of)\W{0,3}\d{1,9})?\W{0,9}\Z", re.I)
 LOSS = re.compile(r"(?<![A-Za-z])loss(?![A-Za-z])", re.I)
 RUNS_TRAINING = "unning training"  # of HF Trainer
 AGREES_S = 0.5  # a clock of whole seconds is cut: the middle of what it may be

@@ -5,14 +5,22 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from tools.run.recorded.job_log import BarsApart, StepTime
+from tools.run.recorded.job_log import BarsApart
 from tools.sources.job_log.bar_lines import EVALUATION, OF_STEPS, OTHER, SHORTEST_MS, BarPoint
-from tools.sources.job_log.bar_work import BEHIND_LINES, LOSS, RUNS_TRAINING, Said, whole_s, work_of
+from tools.sources.job_log.bar_work import (
+    BEHIND_LINES,
+    EVALUATED_SIZE,
+    HEADING,
+    LOSS,
+    RUNS_TRAINING,
+    Said,
+    whole_s,
+    work_of,
+)
 
 LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
 DIGITS = re.compile(r"\d+")
@@ -25,17 +33,11 @@ NAMED_EPOCH = re.compile(r"\bepochs?:?\s{0,3}\[?(\d{1,9})\s?/\s?(\d{1,9})", re.I
 LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same text
 RESOLUTION_S = 1.0
 LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
-FEW_UPDATES, LEAST_FEW_S = 4, 5.0  # of so few each long step is stated by itself: whole seconds show which is longer
-LEAST_WHOLE_S = 3 * LEAST_PART_S  # between the first and the last update: else the time before the first counts too
-# Of the step by its rate, between this and the time over the steps done: whole seconds are exact to as much after
-# LEAST_PART_S. A bar that goes on from a checkpoint counts steps that it has no time of, and differs by their share.
-FROM_START = 0.05
 APART_LINES = 2  # a bar that is drawn again stands in the same line or the next one
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 MOST_POINTS = 1 << 20
 LEAST_POINTS = 2
 LEAST_ENDS = 2  # of epochs, before more of them are expected
-LEAST_REST_S = 10.0  # after a first step that is one of its own: whole seconds are exact to 10 % of it
 
 
 @dataclass
@@ -117,14 +119,11 @@ def _names_its_count(point: BarPoint) -> bool:
     return named is not None and int(named[2]) == point.total and point.done in (int(named[1]) - 1, int(named[1]))
 
 
-@dataclass(frozen=True, slots=True)
-class BarRow:
-    """So many steps up to ``step`` and the mean time of one."""
+Kind = tuple[str, int]
 
-    step: int
-    span: int
-    wall_ms: float
-    line: int
+
+def _kind(bar: Bar) -> Kind:
+    return DIGITS.sub("#", bar.name), bar.total
 
 
 class Bars:
@@ -135,7 +134,11 @@ class Bars:
         self.apart: BarsApart | None = None
         self.epoch_ms: float | None = None  # of an epoch of several batches, by a profiler's table of the same text
         self.trained = False  # other lines show that steps are trained
-        self.evaluated: list[tuple[float, int]] = []  # seconds and lines of bars that ended an evaluation
+        self._ended_s: list[
+            tuple[float, int, Kind | None]
+        ] = []  # evaluations: seconds, line, and of which bar without a name
+        self._heading = False  # a line that is the number of an epoch alone, and no bar since
+        self._sizes: set[int] = set()  # of data to evaluate with, as lines state them
         self.again = 0  # places at which the epoch in the name begins again
         self._last: tuple[Bar, BarPoint, int] | None = None  # of the last update
         self._open: dict[tuple[str, int], Bar] = {}
@@ -163,6 +166,8 @@ class Bars:
         if bar is None:
             bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed)
             self.bars.append(bar)
+        bar.trained += self._heading
+        self._heading = False
         bar.held += self._held(bar)
         bar.since = line if len(bar.done) == 0 or bar.done[-1] == bar.before else bar.since
         bar.number = numbers
@@ -170,7 +175,7 @@ class Bars:
         bar.add(point, line)
         self._last = (bar, point, line)
         if EVALUATION.search(point.name) and point.done == point.total:
-            self._evaluation(point, line)
+            self._evaluation(point, line, None)
         elif point.behind:
             postfix, _, behind = point.behind.partition("]")
             bar.losses |= LOSS.search(postfix) is not None
@@ -186,6 +191,9 @@ class Bars:
     def said(self, text: str, line: int) -> None:
         """Read a line behind an update, which may say what the bar was of; the first that says so counts."""
         self.trained |= RUNS_TRAINING in text
+        self._heading |= HEADING.match(text) is not None
+        if (size := EVALUATED_SIZE.search(text)) is not None:
+            self._sizes.add(int(size[1]))
         if self._last is None:
             return
         bar, point, at = self._last
@@ -197,16 +205,16 @@ class Bars:
         elif said.evaluation and point.done == point.total:
             bar.validated += 1
             bar.said_line = bar.said_line or line
-            self._evaluation(point, at)
+            self._evaluation(point, at, _kind(bar))
 
-    def _evaluation(self, point: BarPoint, line: int) -> None:
+    def _evaluation(self, point: BarPoint, line: int, kind: Kind | None) -> None:
         """Keep the time of an evaluation that a finished bar counts, of a bar that is drawn again once."""
         seconds = (
             None if point.elapsed_s is None else whole_s(point.done, point.elapsed_s, point.step_ms or 0.0, point.exact)
         )
-        drawn = bool(self.evaluated) and line - self.evaluated[-1][1] <= 1
-        if seconds and not drawn and len(self.evaluated) < MOST_EVALUATED:
-            self.evaluated.append((seconds, line))
+        drawn = bool(self._ended_s) and line - self._ended_s[-1][1] <= 1
+        if seconds and not drawn and len(self._ended_s) < MOST_EVALUATED:
+            self._ended_s.append((seconds, line, kind))
 
     def _falls_behind(self, kind: tuple[str, int], found: BarsApart | None) -> bool:
         """Whether the update is of a process behind another; both are there if the one ahead moves on after it."""
@@ -222,9 +230,9 @@ class Bars:
         bars = [bar for bar in self._together() if len(bar.done) >= least and not OTHER.search(bar.name)]
         bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or bar.holds_passes)]
         bars = [bar for bar in bars if len(bar.done) >= LEAST_POINTS or self._may_train(bar)]
-        bars = [bar for bar in bars if not self._validates(bar)]
+        bars = [bar for bar in bars if not (self._validates(bar) or self._unknown(bar))]
         evident = [bar for bar in bars if self.evident(bar)]
-        if not evident and len({(DIGITS.sub("#", bar.name), bar.total) for bar in bars}) > 1:
+        if not evident and len({_kind(bar) for bar in bars}) > 1:
             return []
         bars = evident or bars
         return sorted(bars, key=lambda bar: (-bar.seconds, -bar.done[-1], bar.line[0]))
@@ -236,22 +244,40 @@ class Bars:
         shown = self.trained or bar.losses or bar.trained > 0 or 0 < HELD_SHARE * bar.held < len(bar.done)
         return named or shown or (bar.mixed and any(each.trained for each in self.bars))
 
+    def _validated(self, bar: Bar) -> bool:
+        """Whether the lines behind bars of that name and total name an evaluation, and none the training."""
+        own = [each for each in self.bars if _kind(each) == _kind(bar)]
+        return not OF_STEPS.search(bar.name) and sum(each.validated for each in own) > sum(each.trained for each in own)
+
     def _validates(self, bar: Bar) -> bool:
-        """Whether bars of that name and total are of evaluations, by the lines behind them."""
-        kind = (DIGITS.sub("#", bar.name), bar.total)
-        own = [each for each in self.bars if (DIGITS.sub("#", each.name), each.total) == kind]
-        return sum(each.validated for each in own) > sum(each.trained for each in own)
+        """Whether these bars are of evaluations: others stand next to them, or a line states so many items of these. A
+        bar that is the only one may as well be of the training, behind which an evaluation without a bar is printed."""
+        others = any(_kind(each) != _kind(bar) and not OTHER.search(each.name) for each in self.bars)
+        return self._validated(bar) and (others or bar.total in self._sizes)
 
     def of_evaluation(self) -> Bar | None:
         """A bar without a name whose evaluation the lines behind it show; None where none is."""
         return next((bar for bar in self.bars if bar.validated and self._validates(bar)), None)
 
+    @property
+    def evaluated(self) -> list[tuple[float, int]]:
+        """Seconds and lines of the bars that ended an evaluation."""
+        kinds = {_kind(bar) for bar in self.bars if bar.validated and self._validates(bar)}
+        return [(seconds, line) for seconds, line, kind in self._ended_s if kind is None or kind in kinds]
+
+    def of_unknown(self) -> Bar | None:
+        """A bar that is the only one, and of the training or of an evaluation; None where none is."""
+        return next((bar for bar in self.bars if bar.validated and self._unknown(bar)), None)
+
+    def _unknown(self, bar: Bar) -> bool:
+        return self._validated(bar) and not self._validates(bar) and not self.evident(bar)
+
     def unnamed(self) -> list[Bar]:
         """Bars of several totals of which nothing shows which one counts training steps, one of each."""
         bars = [bar for bar in self._together() if len(bar.done) >= LEAST_POINTS and not OTHER.search(bar.name)]
         bars = [bar for bar in bars if not (_of_items(bar) or self.counts_epochs(bar) or bar.holds_passes)]
-        bars = [bar for bar in bars if not self._validates(bar)]
-        kinds = {(DIGITS.sub("#", bar.name), bar.total): bar for bar in reversed(bars)}
+        bars = [bar for bar in bars if not (self._validates(bar) or self._unknown(bar))]
+        kinds = {_kind(bar): bar for bar in reversed(bars)}
         if len(kinds) == 1 or any(map(self.evident, bars)):
             return []
         return sorted(kinds.values(), key=lambda bar: bar.line[0])
@@ -345,69 +371,3 @@ def _apart(bar: Bar, point: BarPoint, line: int) -> BarsApart | None:
     if behind * point.step_ms <= 2e3 * RESOLUTION_S:
         return None
     return BarsApart(ahead, bar.line[-1], point.done, line, bar.elapsed_s[-1] - bar.before_s)
-
-
-def bar_rows(bar: Bar) -> tuple[list[BarRow], StepTime]:
-    """The time of its steps by its clock, "bar"; of a first step alone as its rate states it, "step"; where it is too
-    short for whole seconds its rates, which are "smoothed"."""
-    if bar.done[-1] == 1 and bar.step_ms[-1] > 0:  # smoothed over one step
-        return [BarRow(1, 1, bar.step_ms[-1], bar.line[-1])], "step"
-    from_start = _from_start(bar)
-    if not bar.mixed:
-        if bar.mostly_ends and len(bar.done) > 1 and max(bar.elapsed_s) >= LEAST_PART_S:
-            return list(_by_clock(bar, True, 1.0)), "bar"
-        if bar.seconds >= LEAST_WHOLE_S:
-            part_s = min(bar.part_s, bar.seconds / LEAST_POINTS)
-            return [*_first_step(bar), *_by_clock(bar, from_start and bar.done[0] == 0, part_s)], "bar"
-        whole_s = max(bar.elapsed_s) if from_start else bar.seconds
-        if whole_s >= LEAST_PART_S and (first := _first_step(bar)):
-            least_s = max(LEAST_REST_S, min(LEAST_PART_S, bar.seconds / 2))
-            rest = list(_by_clock(bar, False, least_s))
-            return [*first, *rest], "bar" if rest else "step"
-        if whole_s >= LEAST_PART_S:
-            part_s = LEAST_FEW_S if len(bar.done) <= FEW_UPDATES else min(LEAST_PART_S, whole_s / 2)
-            return list(_by_clock(bar, from_start, part_s)), "bar"
-    updates = zip(bar.done, bar.step_ms, bar.line, strict=True)
-    return [BarRow(done, 1, step_ms, line) for done, step_ms, line in updates if done and step_ms > 0], "smoothed"
-
-
-def _from_start(bar: Bar) -> bool:
-    """Whether its time is that of all steps that it counts, and not of those since a checkpoint: it shows its first
-    step, or time and steps of its first and of its last update agree with its rate."""
-    counted = [row for row, done in enumerate(bar.done) if done > 0]
-    if not counted:
-        return False
-    first = counted[0]
-    return bar.done[first] == 1 or (_agrees(bar, first) and _agrees(bar, -1))
-
-
-def _agrees(bar: Bar, row: int) -> bool:
-    """Whether the time over the steps done is the step by the rate shown; elapsed seconds are cut, not rounded."""
-    done, elapsed_s, step_s = bar.done[row], bar.elapsed_s[row], bar.step_ms[row] / 1e3
-    if elapsed_s < 0 or step_s <= 0:
-        return False
-    middle_s = elapsed_s + RESOLUTION_S / 2
-    return abs(middle_s - done * step_s) <= FROM_START * done * step_s + RESOLUTION_S / 2
-
-
-def _first_step(bar: Bar) -> list[BarRow]:
-    """Its first step, of which the rate is the time, where the clock is read from that update on."""
-    if bar.done[0] == 1 and bar.step_ms[0] > 0:
-        return [BarRow(1, 1, bar.step_ms[0], bar.line[0])]
-    return []
-
-
-def _by_clock(bar: Bar, from_start: bool, part_s: float = LEAST_PART_S) -> Iterator[BarRow]:
-    """Parts of so many seconds, from the start of the bar or from its first update; one of 0 steps is no start: a
-    trainer that goes on from a checkpoint draws it, and then counts the steps of the checkpoint at once."""
-    done, began_s = (0, 0.0) if from_start else (-1, 0.0)
-    for now, elapsed_s, line, rate_ms in zip(bar.done, bar.elapsed_s, bar.line, bar.step_ms, strict=True):
-        if elapsed_s < 0 or now == 0:
-            continue
-        if done < 0:
-            done, began_s = now, elapsed_s
-        elif elapsed_s - began_s >= part_s and now > done:
-            wall_ms = 1e3 * (elapsed_s - began_s) / (now - done)
-            exact = now == 1 and abs(rate_ms - wall_ms) <= 1e3 * RESOLUTION_S  # its rate is not cut to whole seconds
-            yield BarRow(now, now - done, rate_ms if exact else wall_ms, line)
-            done, began_s = now, elapsed_s

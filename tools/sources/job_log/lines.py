@@ -181,7 +181,7 @@ WORDS = (
         b"-- GPU ",
     ),
     *(b"alidation", b"alidating", b"valuat", b"eval_loss", b"eval_runtime", b"val_loss", b"Test: "),
-    *(b"Epoch ", b"Traceback (most", b"Namespace(", b"Error: ", b"unning training", b"raining start"),
+    *(b"Epoch ", b"epoch ", b"Traceback (most", b"Namespace(", b"Error: ", b"unning training", b"raining start"),
     *(b"aken for ", b"took:"),
     *(b"Val ", b"Loss", b"ccuracy"),
     *(b"poch time", b"poch Time", b"Time Taken: ", b" time: ", b"poch duration", b"finished in"),

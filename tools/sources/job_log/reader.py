@@ -26,7 +26,8 @@ from tools.run.recorded.job_log import (
     Throughput,
 )
 from tools.sources.decompress import Expansion, Readable
-from tools.sources.job_log.bars import LEAST_PART_S, bar_rows
+from tools.sources.job_log.bar_rows import bar_rows
+from tools.sources.job_log.bars import LEAST_PART_S
 from tools.sources.job_log.collect import ENGINE, Collector
 from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
@@ -39,7 +40,8 @@ from tools.sources.job_log.grammars.video_epochs import VIDEO_EPOCHS
 from tools.sources.job_log.joined_logs import CLOSEST_FIRST, one_clock, step_table
 from tools.sources.job_log.lines import LineReader
 from tools.sources.job_log.scan import scanned_starts
-from tools.sources.job_log.series import LEAST_ROWS, Series, series_of_bar
+from tools.sources.job_log.series import Series, series_of_bar
+from tools.sources.job_log.starts import LEAST_ROWS
 from tools.sources.job_log.streams import NO_RANK, Stream, StreamRows
 from tools.sources.options import GIB, Limits
 
@@ -219,6 +221,10 @@ OF_ITEMS = (
 
 
 OF_EVALUATION = "the progress bars of {} items are those of an evaluation by the text behind them (line {}); left out"
+UNKNOWN_BAR = (
+    "a progress bar of {} items whose work is not named (line {}): behind it figures of an evaluation are printed; it "
+    "may be of that or of the training, and is left out"
+)
 UNNAMED_BARS = (
     "progress bars of {} items (lines {}) stand in the output, and which of them counts training steps is not stated; "
     "left out"
@@ -234,6 +240,11 @@ def _bars_of_items(streams: Mapping[Stream, StreamRows]) -> list[str]:
         OF_EVALUATION.format(bar.total, bar.said_line)
         for stream in streams.values()
         if (bar := stream.bars.of_evaluation()) is not None
+    ][:1]
+    said += [
+        UNKNOWN_BAR.format(bar.total, bar.line[0])
+        for stream in streams.values()
+        if (bar := stream.bars.of_unknown()) is not None
     ][:1]
     for own in [bars for stream in streams.values() if (bars := stream.bars.unnamed())][:1]:
         totals, lines = (

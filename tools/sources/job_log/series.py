@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import DIFFERENCES, MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
-from tools.sources.job_log.bars import Bar, bar_rows
+from tools.sources.job_log.bar_rows import bar_rows
+from tools.sources.job_log.bars import Bar
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER, Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS

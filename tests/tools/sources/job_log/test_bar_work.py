@@ -23,14 +23,41 @@ def bars(total: int, step_s: float, postfix: str = "", name: str = "") -> str:
 
 
 def test_bars_of_an_evaluation_are_no_training_steps(tmp_path: Path) -> None:
-    """The training prints no bar: the line behind each bar names the evaluation."""
-    text = "".join(f"{bars(150, 0.5)}Epoch {at}, Val Loss: 0.4\nEpoch {at}, Train Loss: 0.3\n" for at in range(1, 4))
+    """The training prints no bar: the line behind each bar names the evaluation, and its size stands above."""
+    said = "Epoch {0}, Val Loss: 0.4\nEpoch {0}, Train Loss: 0.3\n"
+    text = "Validation data size: 150\n" + "".join(bars(150, 0.5) + said.format(at) for at in range(1, 4))
     (tmp_path / "job.out").write_text(text)
     found = read_job_log(tmp_path / "job.out")
     assert found.log is not None
     assert found.log.steps.empty
     assert [float(each.value) for each in found.log.evaluation_times] == pytest.approx([75.0] * 3)
-    assert any("150 items are those of an evaluation" in note and "line 11" in note for note in found.notes)
+    assert any("150 items are those of an evaluation" in note and "line 12" in note for note in found.notes)
+
+
+def test_a_single_bar_before_figures_of_an_evaluation_may_be_of_either(tmp_path: Path) -> None:
+    text = "".join(f"{bars(150, 0.5)}Epoch {at}, Val Loss: 0.4\n" for at in range(1, 4))
+    (tmp_path / "job.out").write_text(text + "Saved checkpoint at step 5\n")
+    found = read_job_log(tmp_path / "job.out")
+    assert found.log is not None
+    assert found.log.steps.empty
+    assert not found.log.evaluation_times
+    assert any("150 items whose work is not named" in note for note in found.notes)
+
+
+def test_a_bar_below_the_number_of_its_epoch_trains(tmp_path: Path) -> None:
+    text = "".join(f"epoch {at}\n{bars(100, 1.0)}-- test accuracy 0.7\n" for at in range(3))
+    assert set(read(tmp_path, text).steps["wall_ms"].round()) == {1000.0}
+
+
+def test_a_bar_that_is_named_after_the_training_is_no_evaluation(tmp_path: Path) -> None:
+    log = read(tmp_path, bars(100, 1.0, name="Training progress: ") + "[ITER 7000] Evaluating train: L1 0.034\n")
+    assert log.evaluation_times == ()
+    assert set(log.steps["wall_ms"].round()) == {1000.0}
+
+
+def test_a_bar_with_its_loss_before_figures_of_an_evaluation_trains(tmp_path: Path) -> None:
+    text = "".join(f"{bars(100, 1.0, ', loss=0.3')}Epoch {at}, Val Loss: 0.4\n" for at in range(1, 4))
+    assert not read(tmp_path, text).steps.empty
 
 
 def test_of_alternating_bars_that_of_the_training_is_used(tmp_path: Path) -> None:
