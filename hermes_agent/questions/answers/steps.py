@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from hermes_agent.model.display import PART_TITLES, family_title
@@ -197,10 +198,13 @@ def _steps_of(last: int, count: int) -> str:
 def _recorded_steps(discussion: Discussion, series: RunSeries, question: Question) -> str:
     """The recorded steps that a question names, on the slowest rank of each or the one that is named."""
     rank = question.ranks[0] if question.ranks else None
-    found = called(discussion, "series", source="records", rank=rank, limit=MOST_ROWS)
-    known = sorted({int(number) for number in series.usual["step"]})
+    own = series.usual if rank is None else series.of(rank)
+    known = sorted({int(number) for number in own["step"]})
     holding = {step: _line_of(step, known) for step in question.steps}
-    rows = [row for row in found.rows if isinstance(row, StepRow) and row.step in holding.values()]
+    pages = sorted({bisect_left(known, line) // MOST_ROWS for line in holding.values() if line is not None})
+    given = {"source": "records", "rank": rank, "sort": "step", "limit": MOST_ROWS}
+    found = [row for page in pages for row in called(discussion, "series", page, **given).rows]
+    rows = [row for row in found if isinstance(row, StepRow) and row.step in holding.values()]
     kept = {step for step, line in holding.items() if line in {row.step for row in rows}}
     printed = _printed_steps(discussion, [step for step in question.steps if step not in kept])
     if not rows:
@@ -220,7 +224,8 @@ def _recorded_steps(discussion: Discussion, series: RunSeries, question: Questio
 
 def _line_of(step: int, known: Sequence[int]) -> int | None:
     """The step of the line that is of this one, or of the next line where not every step has one."""
-    return next((each for each in known if each >= step), None) if known and step >= known[0] else None
+    at = bisect_left(known, step)
+    return known[at] if at < len(known) and step >= known[0] else None
 
 
 def _printed_steps(discussion: Discussion, steps: Sequence[int]) -> str:

@@ -536,6 +536,13 @@ def test_a_step_without_a_line_of_its_own_is_answered_by_the_next_line(ask: Ask)
     assert "| 500 |" in said
 
 
+def test_a_usual_step_of_a_long_log_is_not_said_to_be_left_out(ask: Ask) -> None:
+    lines = [f"step {at} loss 2.0 step_time {0.2 + at % 7 / 100:.2f} s" for at in range(1, 1200)]
+    said = ask(lines, "what happened at step 700?")
+    assert "| 700 | 200 |" in said
+    assert "left out" not in said
+
+
 def test_the_first_line_of_several_steps_is_not_the_first_step(ask: Ask) -> None:
     lines = means({at: (3.0 if at == 10 else 0.5, 0.001) for at in range(10, 90, 10)})
     said = ask(lines, "how long did the first step take?")
