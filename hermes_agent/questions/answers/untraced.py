@@ -68,11 +68,11 @@ PARTS = (
     ),
     Part(
         _words(
-            rf"{DEVICES} (\d+ )?(is |are |be )?(so |mostly |often )?(busy|idle|used?|usage|utili[sz]\w*)",
+            rf"{DEVICES} (\d+ )?(is |are |be )?(so |mostly |often |well |fully )?(busy|idle|used?|usage|utili[sz]\w*)",
             r"utili[sz]ation",
             rf"(busy|idle|utili[sz]ed) (are|is) (the |my |our |all )?{DEVICES}",
         ),
-        ("computation.device_use", "computation.devices_alike"),
+        ("computation.device_use", "computation.devices_alike", "computation.device_instances"),
         None,
         ("utilization",),
     ),
@@ -80,7 +80,7 @@ PARTS = (
         _words(r"network|infiniband|ethernet|nics?|rdma|interconnect|nvlink|links? (speed|slow)"),
         (
             *("communication.library_log", "communication.library_warnings", "communication.network_samples"),
-            "communication.inspector_bandwidth",
+            *("communication.inspector_bandwidth", "communication.link_reports"),
         ),
         None,
         ("output", "bandwidth", "host_counters"),

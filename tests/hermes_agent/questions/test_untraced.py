@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
@@ -9,6 +11,9 @@ from hermes_agent.questions.intents import reply
 from hermes_agent.questions.kinds import NOT_MEASURABLE
 from tests.hermes_agent.questions.discussed import EXAMPLES, discuss
 from tests.recorded_runs import records_of, step_rows, untraced_profile
+from tests.tools.sources.utilisation import reports
+from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 INSIDE_STEPS = {  # what only a trace shows
     *("kernels", "host_calls", "collectives", "waiting", "launch_queue", "utilisation", "named_work"),
@@ -111,3 +116,12 @@ def test_one_garbage_collection_is_no_collection_time_of_a_step() -> None:
     for question, values in asked.items():
         found = {each.metric: each.value for each in reply(run, question).evidence}
         assert found == pytest.approx(values), question
+
+
+def test_use_of_devices_is_not_answered_by_what_else_was_read(tmp_path: Path) -> None:
+    (tmp_path / "df.txt").write_text(reports.DF)
+    found = reply(discuss(Profile(load_run([tmp_path / "df.txt"]))), "is the GPU well used?")
+    assert found.text.startswith("What was read of this run does not state that.")
+    (tmp_path / "mig.txt").write_text(reports.INSTANCES)
+    parts = reply(discuss(Profile(load_run([tmp_path / "mig.txt"]))), "is the GPU well used?")
+    assert parts.text.startswith("Instance `MIG 1` of device 0: engines active 93.0 %")

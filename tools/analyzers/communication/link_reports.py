@@ -82,7 +82,7 @@ def _between_devices(profile: Profile, view: CounterView) -> list[Sentence]:
         own = own[own["part"].str.startswith(test).to_numpy(dtype=bool)]
         pair = str(own.sort_values("value", kind="stable")["part"].iloc[0]).partition(": ")[2]
         how = f"with direct access {test.rpartition(' ')[2].removesuffix(':')}"
-        text = f"One way {how} two devices reach {{0}} at least"
+        text = f"One way, {how}, two devices reach {{0}} at least"
         if low.value == high.value:
             said.append(say(f"{text}.", low))
         else:
