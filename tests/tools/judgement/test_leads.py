@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -176,7 +177,8 @@ def test_idle_time_before_a_streams_first_recorded_work_may_be_of_work_before_th
     rank.runtime("cudaDeviceSynchronize", 300, 69_600)
     rank.step(0, 0, 70_000)
     run = run_of(rank)
-    for origin, said in (("window", True), ("profiler_step", False)):
+    origins: tuple[tuple[Literal["window", "profiler_step"], bool], ...] = (("window", True), ("profiler_step", False))
+    for origin, said in origins:
         ranks = tuple(replace(each, step_origin=origin) for each in run.ranks)
         (lead, *_) = ranking(Profile(replace(run, ranks=ranks))).leads
         assert lead.place.part == "idle"
