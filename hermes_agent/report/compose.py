@@ -12,7 +12,8 @@ from hermes_agent.evidence.ledger import Ledger, evidence_record, quoted, render
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.display import cause_heading, numbered, on_ranks, rank_list, span_list
-from hermes_agent.report.opening import about, opening, stands_for
+from hermes_agent.report.answer_basis import stands_for
+from hermes_agent.report.opening import opening
 from hermes_agent.report.records import (
     attribution_rows,
     breakdown_rows,
@@ -26,6 +27,7 @@ from hermes_agent.report.records import (
     run_record,
     source_record,
 )
+from hermes_agent.report.top_bottleneck import about
 from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Finding, Sentence, on_its_rank
 from tools.judgement.catalog import measure

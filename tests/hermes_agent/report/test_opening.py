@@ -12,9 +12,10 @@ from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.request import Request
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
-from hermes_agent.report.opening import OTHERS_UNSEEN, opening
+from hermes_agent.report.opening import opening
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
+from hermes_agent.report.top_bottleneck import OTHERS_UNSEEN
 from hermes_agent.workflow.diagnose import diagnose
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 from tests.synthetic import V100, RankBuilder, profile_of, run_of

@@ -21,8 +21,8 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import rank_list
 from hermes_agent.model.events import DiagnosisReady, Event, NotStored, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.report.answer_basis import screened
 from hermes_agent.report.markdown import render_markdown
-from hermes_agent.report.opening import screened
 from hermes_agent.report.text import render_text
 from hermes_agent.session import Session
 from hermes_agent.workflow.diagnose import diagnose
