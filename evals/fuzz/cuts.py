@@ -27,7 +27,7 @@ from tools.sources.inventory import take_inventory
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
 from tools.views.profile import Profile
-from tools.views.steps.series import require_steps
+from tools.views.steps.recorded import require_steps
 
 PARTS = 200
 HOLE_BYTES = 4096  # a page of a disk

@@ -19,7 +19,7 @@ from tools.errors import InputError
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.views.profile import Profile
-from tools.views.steps.series import require_steps
+from tools.views.steps.recorded import require_steps
 
 Result = TypeVar("Result")
 

@@ -18,7 +18,7 @@ from tools.run.recorded.records import flag_values
 from tools.views.device.operator_cost import tensor_shapes
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.steps.series import LEAST_STEPS
+from tools.views.steps.recorded import LEAST_STEPS
 from tools.views.work import backward_nodes, kernel_work, operator_rows, operator_work, similarity
 
 LIKENESS_LEAST = 0.3  # of layers, kernels, operators or backward nodes; the same model after a rewrite shares one view

@@ -16,7 +16,8 @@ from tools.run.model import Run
 from tools.run.recorded.records import MonitorRecords, flag_values, last_environment
 from tools.views.host.records import HostRecords, host_records_of
 from tools.views.rank_profile import RankProfile
-from tools.views.steps.series import RunSeries, series_of
+from tools.views.steps.recorded import series_of
+from tools.views.steps.series import RunSeries
 
 NO_TRACE = "the run holds no trace; record some with `hermes-dx monitor profile RUN_FOLDER`"
 ONLY_CUT = "every trace of the run is cut, and nothing is measured on a part; copy the files again, or record again"

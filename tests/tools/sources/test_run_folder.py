@@ -18,7 +18,7 @@ from tools.metrics.registry import measure
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.sources.load import load_run
 from tools.views.profile import Profile
-from tools.views.steps.series import require_steps
+from tools.views.steps.recorded import require_steps
 
 BEGIN_NS = 1_700_000_000_000_000_000
 

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from tools.run.model import Run
-from tools.views.steps.series import LONG_LINE, late_excerpt, settling
+from tools.views.steps.output_lines import LONG_LINE, late_excerpt
 from tools.views.steps.shape import StepSeries
+from tools.views.steps.usual_rows import settling
 
 LEAST_LINES = 2  # after the first ones, as of a job's output that states times
 

@@ -14,7 +14,7 @@ from tools.sources.inventory import take_inventory
 from tools.sources.job_log.source import JOB_LOG
 from tools.sources.load import load_run
 from tools.sources.options import Limits
-from tools.views.steps.series import series_of
+from tools.views.steps.recorded import series_of
 
 STEPS = megatron(*((step, 100.0 + step % 3) for step in range(1, 41)))
 

@@ -15,7 +15,7 @@ from tools.errors import UsageError
 from tools.metrics.recorded.series import profiled_excess_pct, stall_cost_ms, stall_excess_ms
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.views.steps.series import series_of
+from tools.views.steps.recorded import series_of
 from tools.views.steps.shape import StepSeries, periodic_stalls
 
 
