@@ -8,7 +8,7 @@ from math import floor
 
 import numpy as np
 
-from tools.analyzers.computation.device_samples import NOT_ALIGNED
+from tools.analyzers.computation.sampled_clocks import NOT_ALIGNED
 from tools.analyzers.registry import check_of
 from tools.analyzers.support.figures import measured
 from tools.findings import Fact, Sentence, followed

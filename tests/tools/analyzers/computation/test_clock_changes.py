@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.analyzers.computation.device_samples import OTHER_TIME
+from tools.analyzers.computation.sampled_clocks import OTHER_TIME
 from tools.analyzers.registry import check_of
 from tools.findings import Finding
 from tools.judgement.ranking import Ranking, ranking
