@@ -121,6 +121,10 @@ class Discussion:
         """All advice by id."""
         return {item.id: item for item in self.diagnosis.advice}
 
+    def check(self, analyzer: str) -> CheckRecord | None:
+        """The outcome of a check by its name; None where it was not made."""
+        return next((each for each in self.diagnosis.checks if each.analyzer == analyzer), None)
+
     @property
     def open_checks(self) -> list[CheckRecord]:
         """The checks that could not be answered."""

@@ -10,7 +10,7 @@ from typing import Literal
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
-from hermes_agent.questions.answers import evidence_lookup, figures, job_output, setup, steps, untraced
+from hermes_agent.questions.answers import drifts, evidence_lookup, figures, setup, steps, untraced
 from hermes_agent.questions.answers.last_calls import recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure
 from hermes_agent.questions.answers.sampled_figures import sampled_figure
@@ -153,7 +153,7 @@ def _not_measurable(discussion: Discussion, question: Question, error: UsageErro
     if ASKED.search(question.words) and (timed := timed_communication(discussion)):
         return timed
     why = f"{CANNOT}: {unbracketed(str(error))}."
-    return blocks([why, steps.timed_parts(discussion), job_output.stated_throughput(discussion)])
+    return blocks([why, steps.timed_parts(discussion), drifts.stated_throughput(discussion)])
 
 
 def _by_timers(text: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.model.diagnosis import CheckRecord
-from hermes_agent.questions.answers.job_output import drift, left_out, start
+from hermes_agent.questions.answers.drifts import drift, left_out
+from hermes_agent.questions.answers.job_output import start
 from hermes_agent.questions.answers.steps import which_step
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
@@ -41,7 +41,7 @@ def changed_after(discussion: Discussion, question: Question) -> str | None:
         return None
     if question.steps and min(question.steps) > int(series.usual["step"].max()):
         return which_step(discussion, question)
-    check = _check(discussion, CHANGE)
+    check = discussion.check(CHANGE)
     found = check is not None and check.status == "found"
     return blocks(
         [paragraph(check.text) if check and found else drift(discussion, question), wording("only_step_times")]
@@ -60,7 +60,7 @@ def how_steady(discussion: Discussion, question: Question) -> str | None:
         text += "{series_step_ms:statistic=min}, the highest {series_step_ms:statistic=max}."
         lead = f"How much single steps vary is not known: {series.averaged}."
         return paragraph([lead, discussion.say(text), left_out(discussion.profile())])
-    check = _check(discussion, FLUCTUATION)
+    check = discussion.check(FLUCTUATION)
     said = paragraph(check.text) if check is not None and cited_ids(" ".join(check.text)) else ""
     usual = "A step takes {series_step_ms:statistic=median} in the median, 95 % of them at most "
     usual += "{series_step_ms:statistic=p95}, the longest {series_step_ms:statistic=max}."
@@ -83,7 +83,7 @@ def restarted(discussion: Discussion, _: Question) -> str | None:
     log = _log(discussion)
     if log is None:
         return None
-    check = _check(discussion, "step_time.restarts")
+    check = discussion.check("step_time.restarts")
     if check is not None and check.text:
         return paragraph(map(capital, check.text))
     counted = not log.steps.empty and log.epochs is None and not log.bar_total
@@ -94,7 +94,3 @@ def _log(discussion: Discussion) -> JobLog | None:
     """The job's output where no trace was read."""
     profile = discussion.profile()
     return None if profile.traced else profile.run.job_log
-
-
-def _check(discussion: Discussion, analyzer: str) -> CheckRecord | None:
-    return next((each for each in discussion.diagnosis.checks if each.analyzer == analyzer), None)

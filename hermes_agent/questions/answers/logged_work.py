@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.citations import cited_ids, sentences, without_citations
-from hermes_agent.questions.answers.job_output import YES_OR_NO
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
-from hermes_agent.questions.reading.question import Question, wording
+from hermes_agent.questions.reading.question import YES_OR_NO, Question, wording
 from tools.analyzers.steps.output_warnings import evaluation_times
 from tools.findings import Fact
 from tools.run.recorded.job_log import JobLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hermes_agent.questions.answers.job_output import stated_throughput
+from hermes_agent.questions.answers.drifts import stated_throughput
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.reading.question import Question, wording

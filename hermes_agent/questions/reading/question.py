@@ -37,6 +37,8 @@ NAME = re.compile(
 ENGLISH = re.compile(
     r"\b(the|is|are|why|how|which|does|should|could|would|my|this|of|it|for|with|to|and|we|you|do|i)\b"
 )
+# The first word of a question for yes or no about what a job did.
+YES_OR_NO = re.compile(r"^(is|are|was|were|did|do|does|has|have|had|any|could|can)\b")
 _MORE = r"(?:\s*(?:und|oder|et|ou|y|o|和|与|或)?\s*\b\d{1,7}\b)*"
 FOREIGN_RANK = re.compile(rf"(?:ranks?|rangs?|rangos?|gpus?)\s*(\d{{1,7}}{_MORE})|(\d{{1,7}})\s*号?卡")
 FOREIGN_STEP = re.compile(
