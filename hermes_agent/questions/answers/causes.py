@@ -1,14 +1,12 @@
-"""Answers about causes: could it be one, what is it, how sure is the diagnosis, and what could not be checked."""
+"""Answers about causes: could it be one, and what is it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
+from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title
 from hermes_agent.questions.answers.cause_records import (
     OF_LOADER,
@@ -20,18 +18,18 @@ from hermes_agent.questions.answers.cause_records import (
     stated_compilations,
     workers_of,
 )
-from hermes_agent.questions.answers.certainty import WELL_SUPPORTED, check_text, where
+from hermes_agent.questions.answers.cause_status import CauseStatus, cause_status
+from hermes_agent.questions.answers.causes_not_found import about_not_found, signs_of, unwatched
+from hermes_agent.questions.answers.certainty import WELL_SUPPORTED, where
 from hermes_agent.questions.answers.device import no_collectives
 from hermes_agent.questions.answers.periods import supposed_period
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.reading.question import Question, Subject, lexicon, wording
-from tools.analyzers.registry import check_of, checks_for, has_own_check
 from tools.analyzers.steps.lines_apart import lines_apart, waits_elsewhere
 from tools.analyzers.steps.output_warnings import few_waits, single_line
 from tools.findings import on_its_rank
 from tools.judgement.ranked_cause import RankedCause
-from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of, known_mechanism
 from tools.views.communication.arrivals import arrivals, blame
@@ -56,30 +54,6 @@ LIBRARY = re.compile(r"\b(nccl|hccl|gloo|rccl)\b")
 OF_RANKS = {"straggler", "data_skew"}  # causes of communication that lie with a rank, not with a transfer
 ALTERNATIVES = re.compile(r"\bor\b")
 
-Kind = Literal[
-    "listed",  # among the ranked causes
-    "minor",  # found, but saves too little to be ranked
-    "unpriced",  # found on a run without steps, of which it would cost a part
-    "other",  # the checks that look for it found something else instead
-    "clean",  # all its checks looked, and it is not there
-    "open",  # at least one of its checks could not answer
-    "absent",  # it has checks, but none of them was made on this run
-    "unwatched",  # no check looks for it
-]
-NOT_FOUND: tuple[Kind, ...] = ("unpriced", "open", "other", "absent", "clean")
-
-
-@dataclass(frozen=True, eq=False)
-class CauseStatus:
-    """The outcome of the checks for a cause; ``listed`` holds places from 0, ``checks`` the nearest where absent."""
-
-    cause: str
-    mechanism: str | None
-    kind: Kind
-    checks: tuple[CheckRecord, ...] = ()
-    listed: tuple[tuple[int, CauseRecord], ...] = ()
-    minor: tuple[RankedCause, ...] = ()
-
 
 def suspect(discussion: Discussion, question: Question) -> str | None:
     """The evidence for and against the cause, mechanism or family that the question names; None where it names none.
@@ -94,7 +68,7 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
 
 def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     """The outcome of all checks for a subject, the causes that were found first; ``words`` are the question's."""
-    found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
+    found = [cause_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if (timed := _by_own_timer(discussion, subject, found, words)) is not None:
         return timed
     stated = subject.causes == ("operator_compilation",) and not any(each.listed for each in found)
@@ -120,8 +94,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
             paragraph([waits, lead]),
             *(_found(discussion, each, place, record, words) for each in found for place, record in each.listed),
             *(_small(discussion, ranked) for each in found for ranked in each.minor),
-            *_not_found(discussion, subject, found),
-            _unwatched(subject, found),
+            *about_not_found(discussion, subject, found),
+            unwatched(subject, found),
             workers_of(discussion, subject) if not any(each.listed for each in found) else "",
         ]
     )
@@ -237,9 +211,7 @@ def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bo
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:
     title = f"{cause_title(record.cause, record.mechanism)}{where(discussion, record)}"
     period = supposed_period(record, words)
-    agrees = (
-        _verdict(status, record, words) if period is None or period.holds is not False else "Not at that distance: "
-    )
+    agrees = _verdict(status, record, words) if period is None or period.holds is not False else NOT_SO_FAR_APART
     parts = [f"{agrees}the {ordinal(place)} of the causes found is {title}."]
     if status.mechanism is not None and status.mechanism != record.mechanism:
         parts.append(f"That it happens by {cause_title(status.cause, status.mechanism)} does not show in the sources.")
@@ -306,108 +278,12 @@ def _small(discussion: Discussion, ranked: RankedCause) -> str:
     return paragraph([lead, claim])
 
 
-def _name(subject: Subject, status: CauseStatus) -> str:
-    return subject.title if subject.mechanism else cause_title(status.cause, None)
-
-
-def _unwatched(subject: Subject, found: Sequence[CauseStatus]) -> str:
-    names = [_name(subject, each) for each in found if each.kind == "unwatched"]
-    if not names:
-        return ""
-    signs = f"Signs to look for: {_signs(found[0].cause)}." if len(found) == 1 else ""
-    return paragraph([f"There is no analyzer for {listed(names)} yet, so this is open, not ruled out.", signs])
-
-
-def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> list[str]:
-    """The evidence against the causes that were not found; causes with the same answer share one paragraph.
-
-    A reason, or what is needed, that several of them have in common is said once.
-    """
-    names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for kind in NOT_FOUND:
-        for each in found:
-            if each.kind == kind:
-                key = wording(f"not_found_{kind}"), tuple(dict.fromkeys(_checked(discussion, each)))
-                names.setdefault(key, []).append(_name(subject, each))
-    said: set[str] = set()
-    paragraphs = []
-    for (lead, sentences), group in names.items():
-        fresh = [each for each in sentences if each not in said]
-        nearest = wording("nearest_checks") if fresh and lead == wording("not_found_absent") else ""
-        paragraphs.append(paragraph([lead.format(listed(group, "or")), nearest, *fresh]))
-        said.update(sentences)
-    return paragraphs
-
-
-def _checked(discussion: Discussion, status: CauseStatus) -> list[str]:
-    """What the checks of a cause that was not found say, those that answered first, and what counts against others."""
-    answered = [check_text(check) for check in status.checks if check.status != "cannot_answer"]
-    unanswered = [check for check in status.checks if check.status == "cannot_answer"]
-    reasons = [f"{capital(general(check.reason))}." for check in unanswered]
-    needs = [f"What it needs: {general(check.needs)}." for check in unanswered]
-    texts = [*answered, *reasons, *needs]
-    if status.kind == "other":
-        names = {check.analyzer for check in status.checks}
-        instead = [record for record in discussion.diagnosis.causes if record.check in names]
-        texts += [f"Against it: {text}" for record in instead for text in record.against]
-    return texts
-
-
-def _signs(cause: str) -> str:
-    return "; ".join(general(sign) for sign in causes()[cause].signals)
-
-
 def _definition(name: str) -> str:
     cause = causes()[name]
     rows = [
-        f"Signs: {_signs(name)}.",
+        f"Signs: {signs_of(name)}.",
         f"What helps: {'; '.join(general(each) for each in cause.optimizations)}.",
         f"Mechanisms: {', '.join(cause_title(name, each) for each in cause.mechanisms)}." if cause.mechanisms else "",
     ]
     lead = f"{cause_heading(name, None)} (family: {FAMILY_TITLES.get(cause.family, cause.family)})."
     return blocks([lead, bullets(rows)])
-
-
-def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseStatus:
-    names, records = checks_for(cause, mechanism), discussion.diagnosis.checks
-    checks = tuple(check for check in records if check.analyzer in names)
-    if listed := _listed(discussion, cause, mechanism):
-        return CauseStatus(cause, mechanism, "listed", checks, listed)
-    if not names:
-        return CauseStatus(cause, mechanism, "unwatched")
-    if not checks:
-        topics = {name.partition(".")[0] for name in names}
-        near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
-        return CauseStatus(cause, mechanism, "absent", near)
-    found = any(check.status == "found" for check in checks)
-    if found and (minor := _minor(discussion, cause, mechanism)):
-        return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
-    if found and not discussion.profile().measured and (own := _unpriced(discussion, cause, checks)):
-        return CauseStatus(cause, mechanism, "unpriced", own)
-    if any(check.status == "cannot_answer" for check in checks):
-        return CauseStatus(cause, mechanism, "open", checks)
-    return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
-
-
-def _unpriced(discussion: Discussion, cause: str, checks: Sequence[CheckRecord]) -> tuple[CheckRecord, ...]:
-    """Those of the checks that found the cause, on a run whose steps are not known."""
-    answers = {each.analyzer: check_of(discussion.profile(), each.analyzer) for each in checks}
-    found = {name for name, each in answers.items() if each and any(one.cause == cause for one in each.findings)}
-    return tuple(each for each in checks if each.analyzer in found)
-
-
-def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
-    same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
-    exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
-    if exact or not has_own_check(mechanism):
-        return tuple(exact or same)
-    # By the job's own output alone a cause whose mechanism is open may have any of them.
-    recorded = not discussion.profile().traced
-    return tuple(each for each in same if recorded and known_mechanism(each[1].mechanism) is None)
-
-
-def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
-    same = [each for each in ranking(discussion.profile()).below if each.finding.cause == cause]
-    return tuple(
-        each for each in same if mechanism is None or known_mechanism(each.finding.mechanism) in (None, mechanism)
-    )

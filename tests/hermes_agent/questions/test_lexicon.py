@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_agent import questions
 from hermes_agent.questions.answers import timed_communication
-from hermes_agent.questions.answers.causes import NOT_FOUND
+from hermes_agent.questions.answers.causes_not_found import NOT_FOUND
 from hermes_agent.questions.kinds import ANSWERS
 from hermes_agent.questions.reading.question import lexicon
 from tools.knowledge.taxonomy import causes
