@@ -11,7 +11,7 @@ import pandas as pd
 from tools.run.events import EventKind
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import Record
+    from hermes_agent.model.record import Record
     from tools.views.rank_profile import RankProfile
 
 KINDS = [kind.name.lower() for kind in sorted(EventKind)]  # in the order of their numbers, which count from 0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tools.knowledge.taxonomy import Name, causes
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, RecordedRecord, RunRecord
+    from hermes_agent.model.diagnosis import CaseRecord, CauseRecord
+    from hermes_agent.model.run_record import RecordedRecord, RunRecord
 
 FAMILY_TITLES = {
     "parallel": "overlap and critical path",

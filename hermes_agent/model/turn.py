@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from hermes_agent.model.diagnosis import Record, Scalar
+from hermes_agent.model.diagnosis import Scalar
+from hermes_agent.model.record import Record
 
 
 class ToolCallRecord(Record):

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
+from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import rank_list, span_list
+from hermes_agent.model.run_record import ScreeningRecord
 from hermes_agent.questions.answers import drifts, evidence_lookup, figures, setup, steps, untraced
 from hermes_agent.questions.answers.last_calls import recorded_ranks
 from hermes_agent.questions.answers.recorded_figures import RECORDED, recorded_figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import Diagnosis, SourceClockRecord
+    from hermes_agent.model.diagnosis import Diagnosis
+    from hermes_agent.model.run_record import SourceClockRecord
 
 HOUR_MS = 3.6e6
 

@@ -12,8 +12,20 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
-from hermes_agent.model.diagnosis import RecordedRecord
 from hermes_agent.model.display import MAY_BE_DEVICE, NO_WORK_RECORDED, NOT_USED, span_list, spans
+from hermes_agent.model.run_record import (
+    DifferenceRecord,
+    RankGroupRecord,
+    ReadRankRecord,
+    RecordedRecord,
+    RunRecord,
+    ScreeningRecord,
+    SourceClockRecord,
+    SourceRecord,
+    StepTimeRecord,
+    UnreadRecord,
+    WaitedForRecord,
+)
 from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.routes import Route
@@ -126,9 +138,9 @@ def untraced_note(run: Run) -> list[str]:
     ]
 
 
-def source_record(source: Source) -> record.SourceRecord:
+def source_record(source: Source) -> SourceRecord:
     """One file and how much of it was read."""
-    return record.SourceRecord(
+    return SourceRecord(
         path=printable(str(source.path)),
         format=source.format,
         ranks=list(source.ranks),
@@ -150,10 +162,10 @@ def _sampled(run: Run) -> set[str]:
     return {printable(model, LONGEST_NAME) for each in sources for _, model in each.devices}
 
 
-def source_clock_record(clock: SourceClock) -> record.SourceClockRecord:
+def source_clock_record(clock: SourceClock) -> SourceClockRecord:
     """The place of one source on the time of day of another."""
     offset, residual = (None if each is None else each / 1e6 for each in (clock.offset_ns, clock.residual_ns))
-    return record.SourceClockRecord(
+    return SourceClockRecord(
         source=printable(clock.source, LONGEST_NAME),
         method=clock.method,
         to=printable(clock.to, LONGEST_NAME),
@@ -165,10 +177,10 @@ def source_clock_record(clock: SourceClock) -> record.SourceClockRecord:
     )
 
 
-def run_record(run: Run) -> record.RunRecord:
+def run_record(run: Run) -> RunRecord:
     """The run as a record."""
     layout = run.layout
-    return record.RunRecord(
+    return RunRecord(
         sources=[source_record(source) for source in run.sources],
         ranks=list(run.rank_numbers),
         cut_ranks=sorted({each.rank for each in run.cut}),
@@ -197,7 +209,7 @@ def run_record(run: Run) -> record.RunRecord:
         conflicts=clean_notes(run.conflicts),
         unread="".join(clean_notes([run.unread])) if run.unread else "",
         step_times=[
-            record.StepTimeRecord(source=each.source, median_ms=each.median_ms, steps=each.count, what=each.why)
+            StepTimeRecord(source=each.source, median_ms=each.median_ms, steps=each.count, what=each.why)
             for each in step_times(run)
         ],
         source_clocks=[source_clock_record(each) for each in run.clocks],
@@ -209,22 +221,22 @@ def run_record(run: Run) -> record.RunRecord:
 MOST_GROUPS, MOST_WAITED_FOR, MOST_UNREAD = 64, 16, 100  # in the record of a run of many ranks
 
 
-def screening_record(screening: Screening) -> record.ScreeningRecord:
+def screening_record(screening: Screening) -> ScreeningRecord:
     """What was compared by summary, bounded."""
     waited = screening.waiting[screening.waiting["share"] > 0].nlargest(MOST_WAITED_FOR, "share")
     columns = (waited.index.tolist(), waited["share"].tolist(), waited["steps"].tolist())
-    return record.ScreeningRecord(
+    return ScreeningRecord(
         found=screening.found,
         summarized=screening.summarized,
-        read_in_full=[record.ReadRankRecord(rank=rank, why=why) for rank, why in screening.why.items()],
+        read_in_full=[ReadRankRecord(rank=rank, why=why) for rank, why in screening.why.items()],
         groups=[
-            record.RankGroupRecord(
+            RankGroupRecord(
                 ranks=spans(group.ranks),
                 count=len(group.ranks),
                 read=list(group.read),
                 stage=group.stage,
                 differs=[
-                    record.DifferenceRecord(part=each.part, median_ms=each.median_ms, peers_ms=each.peers_ms)
+                    DifferenceRecord(part=each.part, median_ms=each.median_ms, peers_ms=each.peers_ms)
                     for each in group.differs
                 ],
                 medians_ms=group.medians_ms,
@@ -233,11 +245,11 @@ def screening_record(screening: Screening) -> record.ScreeningRecord:
         ],
         more_groups=max(len(screening.groups) - MOST_GROUPS, 0),
         waited_for=[
-            record.WaitedForRecord(rank=int(rank), share=float(share), steps=int(steps))
+            WaitedForRecord(rank=int(rank), share=float(share), steps=int(steps))
             for rank, share, steps in zip(*columns, strict=True)
         ],
         unread=[
-            record.UnreadRecord(name=printable(each.name), reason=printable(each.reason, LONGEST_NOTE))
+            UnreadRecord(name=printable(each.name), reason=printable(each.reason, LONGEST_NOTE))
             for each in screening.unread[:MOST_UNREAD]
         ],
     )

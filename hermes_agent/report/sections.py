@@ -29,13 +29,10 @@ if TYPE_CHECKING:
         Diagnosis,
         HypothesisRecord,
         LeadRecord,
-        RankGroupRecord,
         RecordNextRecord,
         RouteRecord,
-        RunRecord,
-        ScreeningRecord,
-        SourceRecord,
     )
+    from hermes_agent.model.run_record import RankGroupRecord, RunRecord, ScreeningRecord, SourceRecord
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")

@@ -21,7 +21,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.session_ids import CitedRecord
-from hermes_agent.model.diagnosis import EvidenceRecord, Record
+from hermes_agent.model.diagnosis import EvidenceRecord
+from hermes_agent.model.record import Record
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import Turn
 from hermes_agent.sessions.private_database import private_database

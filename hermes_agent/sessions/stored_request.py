@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from hermes_agent.model.diagnosis import Record
+from hermes_agent.model.record import Record
 from hermes_agent.model.request import Request
 
 

@@ -20,7 +20,8 @@ from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 if TYPE_CHECKING:
-    from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord, SourceRecord
+    from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
+    from hermes_agent.model.run_record import SourceRecord
     from hermes_agent.sessions.store import SessionRow
 
 NUMBER = re.compile(r"\d+")

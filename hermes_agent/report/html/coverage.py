@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from hermes_agent.evidence.citations import written
-from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import counted, numbered, rank_count, rank_list, recorded_count
+from hermes_agent.model.run_record import SourceRecord
 from hermes_agent.report.clocks import clock_lines
 
 MOST_SOURCES = 64  # files listed, those first that were not read in full

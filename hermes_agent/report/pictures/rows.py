@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord
+from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import counted, span_list
+from hermes_agent.model.run_record import RankGroupRecord
 from hermes_agent.report.pictures.data import (
     MOST_RANKS,
     Heat,

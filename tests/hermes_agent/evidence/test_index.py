@@ -7,16 +7,8 @@ import pytest
 from hermes_agent.evidence.cases import library_case, recalled_case
 from hermes_agent.evidence.index import evidence_index
 from hermes_agent.evidence.ledger import ContinuedLedger
-from hermes_agent.model.diagnosis import (
-    AdviceRecord,
-    CaseRecord,
-    Diagnosis,
-    EvidenceRecord,
-    RecordedRecord,
-    RunRecord,
-    SourceSelector,
-    StepTime,
-)
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord, SourceSelector, StepTime
+from hermes_agent.model.run_record import RecordedRecord, RunRecord
 from tools.findings import Fact
 
 KNOWN = EvidenceRecord(

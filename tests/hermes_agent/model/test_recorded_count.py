@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.model.diagnosis import RecordedRecord
 from hermes_agent.model.display import recorded_count
+from hermes_agent.model.run_record import RecordedRecord
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
+from hermes_agent.model.run_record import SourceRecord
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.opening import opening

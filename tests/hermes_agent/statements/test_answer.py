@@ -9,8 +9,9 @@ import pytest
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import Cancelled, Reply, Usage
-from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import cause_title
+from hermes_agent.model.run_record import SourceRecord
 from hermes_agent.questions.prose import capital
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import render_text

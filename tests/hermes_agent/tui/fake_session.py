@@ -18,8 +18,6 @@ from hermes_agent.model.diagnosis import (
     Diagnosis,
     EvidenceRecord,
     HypothesisRecord,
-    RunRecord,
-    SourceRecord,
     SourceSelector,
     StepTime,
 )
@@ -36,6 +34,7 @@ from hermes_agent.model.events import (
     ToolCalled,
 )
 from hermes_agent.model.request import Request
+from hermes_agent.model.run_record import RunRecord, SourceRecord
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.reading.conversation import turn_of
 from hermes_agent.session import Answer, Shown, Table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
+from hermes_agent.model.run_record import SourceRecord
 from hermes_agent.tui import sections
 from tests.hermes_agent.tui.fake_session import diagnosis
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis, RankGroupRecord, ScreeningRecord
+from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
+from hermes_agent.model.run_record import RankGroupRecord, ScreeningRecord
 from hermes_agent.report.pictures.data import Heat, chosen_ranks, part_ms, rank_figures, recorded_times
 from hermes_agent.report.pictures.palette import HEAT_LEVELS, PARTS
 from hermes_agent.report.pictures.registry import breakdown
