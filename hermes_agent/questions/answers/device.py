@@ -10,6 +10,7 @@ import numpy as np
 
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import counted, plain, rank_list
+from hermes_agent.questions.answers.named_lines import may_state
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, paragraph, span, table
 from hermes_agent.questions.reading.question import Question, wording
@@ -148,7 +149,7 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     if not peaks and (said := _stated_memory(discussion)):
         return said
     if not peaks and not profile.traced and profile.run.job_log is not None:
-        return paragraph([wording("memory_in_output"), _no_oom(question)])
+        return paragraph([wording("memory_in_output"), may_state(discussion, "memory"), _no_oom(question)])
     if not peaks:
         return paragraph([wording("no_memory"), _no_oom(question)])
     rows = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from hermes_agent.model.display import counted
+from hermes_agent.questions.answers.named_lines import may_state
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, listed, paragraph
 from hermes_agent.questions.reading.question import Question, wording
@@ -24,13 +25,15 @@ NAMED = re.compile(r"\b(which|what)\b")
 def batch_size(discussion: Discussion, _: Question) -> str | None:
     """The arguments that make up the batch, with their lines; None where a trace was read or no output."""
     log = _log(discussion)
-    return None if log is None else _stated(log, BATCH) or wording("no_batch_size")
+    unknown = paragraph([wording("no_batch_size"), may_state(discussion, "batch")])
+    return None if log is None else _stated(log, BATCH) or unknown
 
 
 def precision(discussion: Discussion, _: Question) -> str | None:
     """The arguments that set the precision; None where a trace was read or no output."""
     log = _log(discussion)
-    return None if log is None else _stated(log, PRECISION) or wording("no_precision")
+    unknown = paragraph([wording("no_precision"), may_state(discussion, "precision")])
+    return None if log is None else _stated(log, PRECISION) or unknown
 
 
 def epochs(discussion: Discussion, _: Question) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.citations import cited_ids, sentences, without_citations
+from hermes_agent.questions.answers.named_lines import may_state
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.reading.question import YES_OR_NO, Question, wording
@@ -36,9 +37,9 @@ def evaluations(discussion: Discussion, question: Question) -> str | None:
     share = SHARE.search(question.words) and not cost
     gap = "" if cost or (stated and not share) else _gap(discussion)
     if not (stated or cost or gap):
-        return blocks(
-            [wording("evaluations_open") if often else wording("no_evaluations"), often, _between(discussion)]
-        )
+        unknown = wording("evaluations_open") if often else wording("no_evaluations")
+        unknown = paragraph([unknown, "" if often else may_state(discussion, "evaluation")])
+        return blocks([unknown, often, _between(discussion)])
     longest = _longest(discussion, log) if LONGEST.search(question.words) else ""
     return blocks([longest, stated, cost, gap, _share(discussion) if share and not gap else "", often if gap else ""])
 
@@ -52,7 +53,7 @@ def saves(discussion: Discussion, question: Question) -> str | None:
         return None
     noted = discussion.measured("noted_saves")
     if noted is None:
-        return wording("no_saves_logged")
+        return paragraph([wording("no_saves_logged"), may_state(discussion, "save")])
     cost = _cost(discussion, OF_SAVES) or wording("saves_open")
     lines = discussion.say(wording("saves_noted"), noted)
     return blocks([lines, cost] if HOW_OFTEN.search(question.words) else [cost, lines])

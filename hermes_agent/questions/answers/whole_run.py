@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.questions.answers.named_lines import may_state
 from hermes_agent.questions.answers.throughput import steps_per_s
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
@@ -23,14 +24,16 @@ def whole_run(discussion: Discussion, question: Question) -> str:
     there are."""
     if EPOCH.search(question.words):
         epochs = next((each.text for each in discussion.diagnosis.checks if each.analyzer == EPOCHS), [])
-        return blocks([paragraph(epochs) or wording("no_epoch"), _printed(discussion), _pace(discussion)])
+        open_epoch = paragraph([wording("no_epoch"), may_state(discussion, "length")])
+        return blocks([paragraph(epochs) or open_epoch, _printed(discussion), _pace(discussion)])
     stated = _stated(discussion)
     taken = discussion.measured("stated_runtime_s") is not None
     length = [stated, "" if taken else _by_steps(discussion)]
     if MONEY.search(question.words):
         price = wording("no_price") if not any(length) else wording("no_price_alone")
         return blocks([price, *length, _pace(discussion)])
-    lead = "" if any(length) else paragraph([wording("no_length"), _on_top(discussion)])
+    unknown = [wording("no_length"), may_state(discussion, "length"), _on_top(discussion)]
+    lead = "" if any(length) else paragraph(unknown)
     return blocks([lead, *length, _printed(discussion), _pace(discussion)])
 
 

@@ -294,7 +294,7 @@ def test_timers_of_communication_and_of_batches_answer_for_them_before_what_no_c
 def test_the_time_of_an_evaluation_is_that_of_its_line_or_not_in_a_form_that_is_read(ask: Ask) -> None:
     assert "10.7 s [E" in ask([*timed(1.0, 1.0), "val_loss:0.94 eval_time:10663ms"], "how long do evaluations take?")
     said = ask(timed(1.0, 1.0), "how long do evaluations take?")
-    assert "no line of the job's output was read that names one among its step lines or states its time" in said
+    assert "no line was understood that names one among the step lines or states its time" in said
     assert "all-reduce" not in said
 
 
@@ -586,3 +586,10 @@ def test_a_job_without_steps_does_not_answer_for_the_time_of_one_with_its_memory
     said = ask([error], "how long is a step on average?")
     assert "ran out" not in said
     assert "cannot be measured" in said
+
+
+def test_what_is_not_understood_is_named_with_its_line(ask: Ask) -> None:
+    lines = ["Max steps : 9000", *counted(40, lambda at: 100.0 + at % 3), "[eval] at the end | loss 3.21"]
+    assert "Line 1 (`Max steps`) may state it, in a form that is not read." in ask(lines, "how long will it take?")
+    assert "Line 42 (`eval`) may state it" in ask(lines, "how long does the evaluation take?")
+    assert "may state it" not in ask(lines[1:-1], "how long does the evaluation take?")

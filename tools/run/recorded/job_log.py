@@ -488,6 +488,19 @@ class LinesApart:
         return int(self.steps["line"].max())
 
 
+Topic = Literal["evaluation", "memory", "length", "batch", "precision", "save"]
+
+
+@dataclass(frozen=True)
+class NamedLine:
+    """The first line that has words of a topic, understood or not: where to look, and the source of no figure."""
+
+    topic: Topic
+    words: str
+    line: int
+    file: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class JobLog:
     """What the output of one job holds, over all its files (``files``; ``file`` counts them from 0).
@@ -536,6 +549,7 @@ class JobLog:
     bars: tuple[BarUpdate, ...] = ()  # where no other steps are known and several bars show one update each
     bars_apart: tuple[BarsApart, ...] = ()  # progress bars of processes that are not at the same step
     restarts: tuple[Restart, ...] = ()  # of the lowest rank whose steps are known
+    named_lines: tuple[NamedLine, ...] = ()  # of each topic the first in the text
     named_times: tuple[NamedTime, ...] = ()  # of work that lines name in a sentence
     failed_starts: tuple[Cited, ...] = ()  # the errors of starts behind which another one begins
     trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show

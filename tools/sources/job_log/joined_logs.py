@@ -107,6 +107,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         ranks=tuple(sorted({rank for log in logs for rank in log.ranks})),
         ranks_stated=any(log.ranks_stated for log in used),
         restarts=max((log.restarts for log in used), key=len),
+        named_lines=tuple({each.topic: each for log in reversed(used) for each in log.named_lines}.values()),
         named_times=max((log.named_times for log in logs), key=len),
         failed_starts=max((log.failed_starts for log in used), key=len),
         trainings=max(log.trainings for log in used),

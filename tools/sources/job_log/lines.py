@@ -215,7 +215,8 @@ class LineReader:
     """Iterates over the lines of a stream that may hold a record; afterwards the counts say what was there.
 
     ``wants_all`` is asked after each line: while it answers True every line is given, as rows of a table need it.
-    ``starts`` finds the lines that hold one of ``WORDS``.
+    ``starts`` finds the lines that hold one of ``WORDS``; ``look`` is given each block, with line feeds for carriage
+    returns and as it is, and the number of its first line.
     """
 
     def __init__(
@@ -223,10 +224,12 @@ class LineReader:
         pieces: Iterable[bytes],
         wants_all: Callable[[], bool],
         starts: Callable[[bytes], list[int]] = line_starts,
+        look: Callable[[bytes, bytes, int], None] | None = None,
     ) -> None:
         self.pieces = pieces
         self.wants_all = wants_all
         self.starts = starts
+        self.look = look
         self.lines = 0
         self.shortened = 0
         self.binary = False
@@ -291,6 +294,8 @@ class LineReader:
             text = block.replace(b"\r", b"\n")
         else:
             text = block
+        if self.look is not None:
+            self.look(text, block, self.lines + 1)
         starts = self.starts(text)
         counted, place, at, number = 0, 0, 0, self.lines + 1
         while True:

@@ -39,6 +39,7 @@ from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER
 from tools.sources.job_log.grammars.video_epochs import VIDEO_EPOCHS
 from tools.sources.job_log.joined_logs import CLOSEST_FIRST, one_clock, step_table
 from tools.sources.job_log.lines import LineReader
+from tools.sources.job_log.named_lines import NamedLines
 from tools.sources.job_log.scan import scanned_starts
 from tools.sources.job_log.series import Series, series_of_bar
 from tools.sources.job_log.starts import LEAST_ROWS
@@ -68,10 +69,9 @@ def read_job_log(path: Readable, file: int = 0, pattern: str = "") -> FileRead:
     given = GivenPattern(pattern) if pattern else None
     expansion = Expansion(path, LIMITS)
     notes: list[str] = []
-    collector = Collector(file, given)
-    lines = LineReader(
-        _whole_or_first(expansion, notes), collector.wants_all, scanned_starts if given is None else given.starts
-    )
+    collector, named = Collector(file, given), NamedLines(file)
+    starts = scanned_starts if given is None else given.starts
+    lines = LineReader(_whole_or_first(expansion, notes), collector.wants_all, starts, named.take)
     for raw in lines:
         collector.take(raw)
     collector.close()
@@ -82,6 +82,7 @@ def read_job_log(path: Readable, file: int = 0, pattern: str = "") -> FileRead:
         lines.shortened
     )
     log, said = log_of(collector, getattr(path, "name", str(path)))
+    log = None if log is None else replace(log, named_lines=tuple(named.found.values()))
     said += [] if log is None or log.ranks_stated else _whole_job(log)
     return FileRead(log, lines.lines, _ranks(log), (*notes, *said), bool(notes or collector.messages.errors.left_out))
 
