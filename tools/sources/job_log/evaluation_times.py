@@ -36,6 +36,8 @@ RUNTIME = re.compile(rf"(?<![\w/.-])['\"]eval_runtime['\"]: ['\"]?({NUMBER})['\"
 TOTAL = re.compile(
     rf"\b(?:Test|Eval|Val): {{0,2}}Total time: ((?:\d{{1,4}} days?, )?\d{{1,4}}:\d\d:\d\d) \({NUMBER} s / it\)"
 )
+# MindCV: "Validation Top_1_Accuracy: 77.4720%, Top_5_Accuracy: 93.6040%, time: 28.025947s".
+OF_METRICS = re.compile(rf"\bValidation (?:\w{{1,40}}: {NUMBER}%?, ){{1,9}}time: ({NUMBER})s\s*\Z")
 # PaddleVideo: the sum over all batches of the validation.
 SUMMED = re.compile(rf"\bEND epoch:\d{{1,9}}\s{{1,9}}val\b.{{0,999}}?\bbatch_cost_sum: ({NUMBER}) sec\b")
 MOST_INFERENCES = 1 << 16
@@ -44,7 +46,7 @@ NOT_WHOLE = re.compile(r"\b(?:avg|average|mean|expected|estimated|remaining|eta)
 # Knover (scripts/train.py: evaluate): a line with the metrics, and behind it the seconds of the whole evaluation.
 EVALUATED = re.compile(r"\A\[Evaluation\]\[\d{1,15}\]")
 TIME_COST = re.compile(rf"\A\ttime cost: ({NUMBER})\s*\Z")
-MARKS = ("batch_cost_sum", "_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total time: ")
+MARKS = ("batch_cost_sum", "_time", "_runtime", "took ", "Took ", " in ", "took: ", "Total time: ", "Validation ")
 
 
 def evaluation_s(text: str) -> float | None:
@@ -53,7 +55,7 @@ def evaluation_s(text: str) -> float | None:
         return None
     if found := TOTAL.search(text):
         return clock_s(found[1])
-    if found := SUMMED.search(text):
+    if found := SUMMED.search(text) or OF_METRICS.search(text):
         return float(found[1])
     if found := RUNTIME.search(text):
         return float(found[1])

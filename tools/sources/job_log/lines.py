@@ -129,6 +129,7 @@ WORDS = (
         b"alidation done",
         b"valuation done",
         b"Total time: ",
+        b"Total time since ",
     ),
     *(
         b"Epoch: [",

@@ -22,9 +22,11 @@ from tools.sources.job_log.meter_means import meter_row, of_meters
 from tools.sources.job_log.prefixes import LogClock, Stamp, after
 from tools.sources.job_log.running_means import apart, first_windows
 from tools.sources.job_log.starts import (
+    AT_ENDS,
     LEAST_ROWS,
     MISSING,
     NS_PER_S,
+    ends_of_epochs,
     first_of_epochs,
     longest_of,
     named_epochs,
@@ -238,7 +240,9 @@ class StepRows:
         """The times of the lines in ms, and what they are of; None where nothing states them."""
         if (passed := _differences(start, notes, least)) is not None:
             return passed, "block"
-        if (times := _own_times(start, notes, least, self.grammar)) is not None:
+        if self.of == "unstated" and ends_of_epochs(start):
+            notes.append(AT_ENDS)
+        elif (times := _own_times(start, notes, least, self.grammar)) is not None:
             return times, self.of
         stamped = _stamp_times(stamps, least, exact)
         return None if stamped is None else (stamped, "stamps")

@@ -16,6 +16,7 @@ REPEATED_STEPS = 2  # back from the newest
 NS_PER_S = 10**9
 LEAST_ROWS = 2
 MISSING = float("nan")
+AT_ENDS = "a time stands at the last step of each epoch alone: whether it is of that step or of the epoch is not stated"
 
 
 def over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -26,7 +27,8 @@ def over_epochs(table: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.bo
     if np.isnan(epochs).any() or len(steps) <= LEAST_ROWS:
         return steps, np.zeros(len(steps), dtype=bool)
     between = np.diff(steps)
-    fresh = np.append(False, (between < 0) & (np.diff(epochs) > 0))
+    ended = (between == 0) & (steps == table["of_epoch"].to_numpy())[:-1]  # the last steps of two epochs
+    fresh = np.append(False, ((between < 0) | ended) & (np.diff(epochs) > 0))
     usual = float(np.median(between[between > 0])) if (between > 0).any() else 0.0
     stated = np.append(MISSING, table["of_epoch"].to_numpy()[:-1])
     lengths = np.append(0.0, steps[:-1]) + (usual if steps.min() == 0 else 0.0)
@@ -51,6 +53,12 @@ def first_of_epochs(start: pd.DataFrame) -> NDArray[np.bool_]:
     timed = start["wall_ms"].notna().to_numpy() | start["bare"].notna().to_numpy()
     none: NDArray[np.bool_] = np.zeros(len(start), dtype=bool)
     return first if apart and (timed & ~first).any() else none
+
+
+def ends_of_epochs(table: pd.DataFrame) -> bool:
+    """Whether every line is that of the last of several steps of an epoch, so that its time may be the epoch's."""
+    last = (table["counted"] == table["of_epoch"]) & (table["of_epoch"] > 1) & table["epoch"].notna()
+    return bool(last.all()) and len(table) > 0
 
 
 def named_epochs(start: pd.DataFrame) -> Epochs | None:

@@ -41,12 +41,13 @@ PASSED_ALONE = "train_time:"  # of modded-nanogpt: since the first step, without
 # A bar as OpenPI logs it, which counts thousands of steps ("12.9kit/200kit").
 BAR = re.compile(r"\bProgress on: .{0,80}\bremaining:\S{1,30} elapsed:")
 OF_EVALUATION = re.compile(r"(?<![a-z])(?:val(?:id(?:ation)?)?|test|eval(?:uation)?|inference)(?![a-z])", re.I)
+OF_MINDCV = "Total time since last epoch: "  # behind each epoch, with what all others still take
 # An ETA next to the place in an epoch is that of the epoch, but of these programs: MMCV, YOLOX, Paddle's, BasicSR.
 IN_EPOCH = re.compile(r"poch|\bTrain: ?\[|\] - ETA")
 OF_ALL_EPOCHS = re.compile(
     r"\bEpoch(?:\(train\))? {1,3}\[\d{1,9}\]\[ {0,9}\d{1,12}/\d{1,12}\]"
     r"|\bepoch: \d{1,9}/\d{1,9}, iter: \d{1,12}/\d{1,12},"
-    r"|batch_cost|\[epoch: {0,3}\d{1,9}, iter: {0,12}[\d,]{1,15}, lr:"
+    r"|batch_cost|Total time since last epoch: |\[epoch: {0,3}\d{1,9}, iter: {0,12}[\d,]{1,15}, lr:"
 )
 # An estimate that reached its end, by as much as it falls from line to line, and rises again is of a part of the
 # training.
@@ -86,7 +87,7 @@ class WholeRun:
             taken_s = _seconds(found)
             if taken_s is not None and not OF_A_PART.search(text, 0, found.start()):
                 self._took = OfWholeRun(str(taken_s), line, self.file)
-        if "Progress on:" in text and BAR.search(text):
+        if OF_MINDCV in text or ("Progress on:" in text and BAR.search(text)):
             self._estimated(line, text, None)
         self._argued(line, text)
         if "/" in text and ("tep" in text or "ter" in text):
@@ -111,7 +112,7 @@ class WholeRun:
         passed = PASSED.search(text) if PASSED_ALONE in text else None
         if any(mark in text for mark in LEFT_MARKS) and (found := LEFT.search(text)):
             left_s = _seconds(found)
-            if left_s is None or OF_EVALUATION.search(text, 0, found.start()):
+            if left_s is None or (OF_MINDCV not in text and OF_EVALUATION.search(text, 0, found.start())):
                 return
             if IN_EPOCH.search(text) and not OF_ALL_EPOCHS.search(text):
                 return

@@ -248,3 +248,26 @@ def _seconds(text: str) -> float | None:
     """A time of at least zero in ms: that of a batch that is ready is printed as 0."""
     value = number(text)
     return value * 1e3 if value is not None and value >= 0 else None
+
+
+MINDCV = re.compile(
+    r"\bEpoch: \[(\d{1,9})/\d{1,9}\], batch: \[(\d{1,15})/(\d{1,15})\], "
+    rf".{{0,300}}?\btime: ({NUMBER})s(?=,|\s|\Z)"
+)
+
+
+def mindcv(text: str) -> StepLine | None:
+    """MindCV (utils/callbacks.py: on_train_step_end): ``Epoch: [2/120], batch: [2502/2502], loss: 5.0, lr: 0.04, time:
+    581.8s``: of all batches since the line before, or since the epoch began."""
+    found = MINDCV.search(text)
+    if found is None:
+        return generic_line(text)
+    return StepLine(
+        "MindCV",
+        int(found[2]),
+        in_ms(found[4], "s"),
+        of="mean",
+        epoch=int(found[1]),
+        of_epoch=int(found[3]),
+        of_all=True,
+    )

@@ -36,6 +36,7 @@ GRAMMARS: tuple[tuple[tuple[str, ...], Grammar], ...] = (
     (("batch_cost:", "batch_cost="), library_lines.paddle),
     (("completed step:",), library_lines.maxtext),
     (("per step time:",), library_lines.mindspore),
+    (("], batch: [",), library_lines.mindcv),
     (("data_time:",), library_lines.parts),
     (("iter time (s):",), library_lines.deepspeed_pipeline),
     (("time(s):", "num_updates:"), library_lines.mmf),

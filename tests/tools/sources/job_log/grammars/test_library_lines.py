@@ -9,6 +9,7 @@ import pytest
 
 from tests.tools.sources.job_log.logs import read
 from tools.sources.job_log.grammars.step_lines import step_line
+from tools.sources.job_log.reader import read_job_log
 from tools.sources.job_log.recognise import is_job_log
 from tools.sources.load import load_run
 
@@ -254,3 +255,47 @@ def test_json_lines_of_mmcv_are_means_since_the_line_before(tmp_path: Path) -> N
     log = read(tmp_path, text + record.format("val", 2, 40), "run.log.json")
     assert log.step_time == "mean"
     assert log.steps["wall_ms"].tolist() == [400.0] * 6
+
+
+MINDCV = (
+    "[2024-05-0{day} 0{hour}:00:00] mindcv.utils.callbacks INFO - Epoch: [{epoch}/4], batch: [{at}/500], loss: 2.5, "
+)
+
+
+def test_the_time_of_mindcv_is_that_of_all_steps_since_the_line_before(tmp_path: Path) -> None:
+    """One line of each epoch states the time of its 500 steps, and behind it that of the evaluation."""
+    text = "".join(
+        MINDCV.format(day=1, hour=epoch, epoch=epoch, at=500) + f"lr: 0.1, time: {100.0 + epoch}s\n"
+        "[2024-05-01 06:00:00] mindcv.utils.callbacks INFO - Validation Top_1_Accuracy: 70.1%, Top_5_Accuracy: 90.2%, "
+        "time: 12.5s\n"
+        f"mindcv.utils.callbacks INFO - Total time since last epoch: 113.5(train: 101.0, val: 12.5)s, "
+        f"ETA: {4 - epoch}.0s\n"
+        for epoch in range(1, 5)
+    )
+    log = read(tmp_path, text)
+    assert log.steps["step"].tolist() == [500, 1000, 1500, 2000]
+    assert log.steps["wall_ms"].to_numpy() == pytest.approx([202.0, 204.0, 206.0, 208.0])
+    assert [each.value for each in log.evaluation_times] == ["12.5"] * 4
+    assert log.whole_run["left_s"].value == "0.0"
+
+
+def test_lines_of_mindcv_within_an_epoch_state_the_steps_between_them(tmp_path: Path) -> None:
+    lines = [(epoch, at) for epoch in (1, 2) for at in (1, 100, 200, 300, 400, 500)]
+    text = "".join(
+        MINDCV.format(day=1, hour=1, epoch=epoch, at=at)
+        + f"lr: 0.1, time: {0.3 if at == 1 else 30.0 if at > 100 else 29.7}s\n"
+        for epoch, at in lines
+    )
+    steps = read(tmp_path, text).steps
+    assert steps["step"].iloc[-1] == 1000
+    assert steps["wall_ms"].to_numpy() == pytest.approx(300.0)
+
+
+def test_a_time_at_the_ends_of_epochs_alone_may_be_that_of_the_epoch(tmp_path: Path) -> None:
+    """Of no known program: whether a step or the epoch took so long is not stated."""
+    (tmp_path / "job.out").write_text(
+        "".join(f"Epoch 1{at} step [500/500] loss 0.5 time: 58{at}.1 s\n" for at in range(1, 6))
+        + "Saved checkpoint at step 500\n" * 3
+    )
+    found = read_job_log(tmp_path / "job.out")
+    assert found.log is None or found.log.steps.empty
