@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tools.analyzers.steps.side_work import WANTED, works_named
+from tools.analyzers.steps.side_work import UNDIVIDED, WANTED, works_named
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import Need, check
@@ -43,6 +43,10 @@ WRITING = ": it is then that the process writes, as a checkpoint is saved."
 TAKEN = ": a traced step takes the values of all parameters, as `state_dict()` does, and then pauses."
 SAVING = ": next to them the output says that a checkpoint is saved."
 LOGGED = "In the output {0} stand next to a line that says so."
+EVALUATING_AND_SAVING = (
+    "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step: next to them the output says that"
+    " the model is evaluated and that its state is saved."
+)
 EVALUATING = (
     "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step: next to them the output says that"
     " the model is evaluated."
@@ -88,9 +92,9 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     if (other := _otherwise_long(profile, series, stalls[worst], worst, cost)) is not None:
         return other
     writers, logged = _writers(profile, series, stalls), measured(profile, "logged_save_steps", rank=worst)
-    evaluated = None if logged or writers else measured(profile, "logged_evaluation_steps", rank=worst)
+    evaluated = None if writers else measured(profile, "logged_evaluation_steps", rank=worst)
     if evaluated is not None:
-        return _evaluating(profile, series, stalls, evaluated)
+        return _evaluating(profile, series, stalls, evaluated, logged)
     traced = () if writers else _traced(profile, stalls)
     ran = None if writers or traced or logged else _running(profile, stalls)
     if ran is not None and not profile.traced:
@@ -157,8 +161,11 @@ def _spacings(profile: Profile, rank: int) -> tuple[Fact, Fact]:
     return five, one
 
 
-def _evaluating(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], evaluated: Fact) -> Check | Finding:
-    """Long steps of which the output says that the model is evaluated; where a trace shows that, its check answers."""
+def _evaluating(
+    profile: Profile, series: RunSeries, stalls: dict[int, Stalls], evaluated: Fact, saved: Fact | None
+) -> Check | Finding:
+    """Long steps of which the output says that the model is evaluated; where a trace shows that, its check answers.
+    Of steps in which the state is ``saved`` as well it is not known which of both makes them long."""
     (rank,) = evaluated.ranks
     cost = measure(profile, "stall_cost_ms", rank=rank)
     facts = measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=rank)
@@ -166,16 +173,23 @@ def _evaluating(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], 
         return clean(say("Long steps recur every {0}, {1} longer than usual: the trace shows evaluations.", *facts))
     return Finding(
         cause="evaluation_stall",
-        claim=say(EVALUATING, *facts, cost),
-        confidence=confidence((100.0 * cost.value / series.mean_ms, profile.thresholds["noted_pct"]), at_most=0.85),
+        claim=say(EVALUATING if saved is None else EVALUATING_AND_SAVING, *facts, cost),
+        confidence=confidence(
+            (100.0 * cost.value / series.mean_ms, profile.thresholds["noted_pct"]),
+            at_most=0.85 if saved is None else SEVERAL_CAP,
+        ),
         ranks=tuple(sorted(stalls)),
         steps=stalls[rank].steps,
         saving=replace(
-            saving(profile, cost.value, 0.3, 1.1, "mean step with the long steps minus without them"),
+            saving(
+                *(profile, cost.value, 0.3 if saved is None else 0.0, 1.1),
+                "mean step with the long steps minus without them",
+            ),
             error_ms=_error_ms(series, rank, stalls[rank]),
         ),
         details=(say(LOGGED, evaluated), say(RARER, *_spacings(profile, rank))),
-        against=(say(WANTED),),
+        against=(*(() if saved is None else (say(UNDIVIDED),)), say(WANTED)),
+        hints={} if saved is None else OPEN_PLACE,
         disproved_by="the long steps stay with evaluation turned off",
         signals=("evaluation lines in the log",),
     )

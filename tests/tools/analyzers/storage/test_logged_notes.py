@@ -55,6 +55,16 @@ def test_steps_that_the_output_names_as_evaluated_are_evaluations(tmp_path: Path
     assert finding.steps == tuple(LONG)
 
 
+def test_steps_that_the_output_names_as_both_have_two_causes_and_no_gain_of_one(tmp_path: Path) -> None:
+    both = [line for pair in zip(EVALUATED, SAVED, strict=True) for line in pair]
+    (finding,) = _asked(tmp_path, both, ran=1.0)
+    assert "the model is evaluated and that its state is saved" in finding.claim.template
+    assert finding.confidence == 0.45
+    assert finding.hints["open"] == "long_steps", "a lead that names both, and no cause"
+    assert finding.saving is not None
+    assert finding.saving.least_ms == 0.0
+
+
 @pytest.mark.parametrize(
     "notes",
     [
