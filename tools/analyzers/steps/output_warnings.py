@@ -46,6 +46,20 @@ MEANING: dict[WarningKind, str] = {
     "unnamed_timeout": (
         "PyTorch's watchdog reports a collective that did not end in time, without naming the rank: {0}."
     ),
+    "time_limit": "Slurm stopped the job because its time limit was reached: {0}.",
+    "terminated": ("Processes of the job were told to end (SIGTERM), as schedulers, users and launchers do: {0}."),
+    "slow_tensors": (
+        "PyTorch warns that a tensor is made of a list of NumPy arrays, which is slow; `numpy.array()` of the list"
+        " before avoids that: {0}."
+    ),
+    "unfused_softmax": (
+        "Megatron-LM says that the conditions of its fused softmax kernel are not met, and that it uses the unfused"
+        " one: {0}."
+    ),
+    "float32_precision": (
+        "PyTorch Lightning says that the device has Tensor Cores, which `torch.set_float32_matmul_precision` would let"
+        " products of float32 matrices use, with less precision: {0}."
+    ),
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 STATED_S: dict[WarningKind, str] = {

@@ -83,6 +83,11 @@ WarningKind = Literal[
     "oom_kill",
     "slow_compile",
     "unnamed_timeout",
+    "time_limit",
+    "terminated",
+    "slow_tensors",
+    "unfused_softmax",
+    "float32_precision",
 ]
 
 

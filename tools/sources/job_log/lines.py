@@ -130,6 +130,10 @@ WORDS = (
         b"valuation done",
         b"Total time: ",
         b"Total time since ",
+        b"SIGTERM",
+        b"extremely slow",
+        b"unfused kernel",
+        b"float32_matmul_precision",
     ),
     *(
         b"Epoch: [",

@@ -126,6 +126,35 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
         ).search,
     ),
     (
+        "time_limit",
+        ("DUE TO TIME LIMIT",),
+        re.compile(r"\*\*\* (?:JOB|STEP) [\d._+]{1,30} ON \S{1,200} CANCELLED AT \S{1,40} DUE TO TIME LIMIT").search,
+    ),
+    (
+        "terminated",
+        ("SIGTERM", "killed by signal: T"),
+        re.compile(
+            r"\[rank: \d{1,7}\] Received SIGTERM|DataLoader worker \(pid.{0,40}\) is killed by signal: Terminated"
+        ).search,
+    ),
+    (
+        "slow_tensors",
+        ("extremely slow",),
+        re.compile(r"Creating a tensor from a list of numpy\.ndarrays is extremely slow").search,
+    ),
+    (
+        "unfused_softmax",
+        ("unfused kernel",),
+        re.compile(r"fused softmax kernel are not met\. We default back to unfused kernel").search,
+    ),
+    (
+        "float32_precision",
+        ("float32_matmul_precision",),
+        re.compile(
+            r"has Tensor Cores\. To properly utilize them, you should set `torch\.set_float32_matmul_precision"
+        ).search,
+    ),
+    (
         "accumulation_warning",
         ("tream mismatch",),
         re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search,
@@ -137,7 +166,7 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
 CRASHES = tuple(
     search
     for kind, _, search in WARNINGS
-    if kind in ("loader_killed", "loader_shared_memory", "oom_kill", "slow_compile", "unnamed_timeout")
+    if kind in ("loader_killed", "loader_shared_memory", "oom_kill", "slow_compile", "unnamed_timeout", "time_limit")
 )
 
 

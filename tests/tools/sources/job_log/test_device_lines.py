@@ -27,6 +27,23 @@ STEPS = "".join(f"step {step} time 100 ms\n" for step in range(20))
             "operator_on_cpu",
         ),
         ("GPU available: True (cuda), used: False", "accelerator_unused"),
+        ("slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-02T03:04:05 DUE TO TIME LIMIT ***", "time_limit"),
+        ("[rank: 2] Received SIGTERM: 15", "terminated"),
+        ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Terminated. ", "terminated"),
+        (
+            "a/b.py:9: UserWarning: Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider",
+            "slow_tensors",
+        ),
+        (
+            "WARNING: constraints for invoking optimized fused softmax kernel are not met. We default back to unfused"
+            " kernel invocations.",
+            "unfused_softmax",
+        ),
+        (
+            "You are using a CUDA device ('GPU 1') that has Tensor Cores. To properly utilize them, you should set"
+            " `torch.set_float32_matmul_precision('medium' | 'high')` which will trade-off precision for performance.",
+            "float32_precision",
+        ),
     ],
 )
 def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_path: Path, line: str, kind: str) -> None:
