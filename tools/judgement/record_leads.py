@@ -23,7 +23,7 @@ from tools.metrics.registry import measure
 from tools.views.counters import counter_view
 from tools.views.profile import Profile
 from tools.views.steps.modes import steps_text
-from tools.views.steps.series import P95_STEPS, RunSeries, longest_steps
+from tools.views.steps.series import P95_STEPS, RunSeries, longest_range, longest_steps
 
 # Parts of a step that records hold, and what they are called in a trace.
 OF_DATA = {"slow_data_reading", "slow_data_processing"}
@@ -224,9 +224,25 @@ def _of_length(profile: Profile, step: Fact) -> Sentence:
         spread = (_spread(profile, each) for each in ("max", "median"))
         by_wait = _wait_of_longest(profile, step)
         said = SAID["uneven_lines_by_wait" if by_wait else "uneven_lines_waited" if waited else "uneven_lines"]
-        return Sentence(said % longest_steps(series_without(profile) or series), (step, *spread, *waited, *by_wait))
+        shown = series_without(profile) or series
+        said = said % longest_steps(shown) + _named_work(profile, shown)
+        return Sentence(said, (step, *spread, *waited, *by_wait))
     spread = (_spread(profile, each) for each in ("median", "p95"))
     return Sentence(SAID["uneven_waited" if waited else "uneven"], (step, *spread, *waited))
+
+
+NAMED_WORK = " The output names %s at step %d, one of these, which may be all that they take longer."
+
+
+def _named_work(profile: Profile, series: RunSeries) -> str:
+    """What the output says that it does at one of the longest steps, by its number: an evaluation or a save."""
+    log, steps = profile.run.job_log, longest_range(series)
+    if log is None or series.origin != "job_log" or len(steps) == 1:
+        return ""
+    works = (("an evaluation", log.evaluations), ("a save", log.saves))
+    named = {work: [each.step for each in notes if each.step in steps] for work, notes in works}
+    found = [work for work, at in named.items() if at]
+    return NAMED_WORK % (" and ".join(found), named[found[0]][0]) if found else ""
 
 
 def _stated_wait(profile: Profile, step: Fact) -> tuple[Fact, ...]:

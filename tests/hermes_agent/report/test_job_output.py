@@ -167,8 +167,13 @@ def test_of_few_steps_the_longest_is_named_and_no_p95(tmp_path: Path) -> None:
 def test_of_lines_of_many_steps_the_longest_block_is_named(tmp_path: Path) -> None:
     """The p95 of four means would lie between the two longest: no line states it."""
     found = diagnosis_of(tmp_path, lines_of(0.2, 0.2, 2.0, 0.21, gap=100))
-    assert "each of steps 801 to 900 takes 2000 ms" in found.leads[0].claim
+    assert "steps 801 to 900 take on average 2000 ms" in found.leads[0].claim
     assert "p95" not in found.leads[0].claim
+
+
+def test_an_evaluation_that_the_output_names_at_the_longest_steps_is_stated(tmp_path: Path) -> None:
+    text = lines_of(0.2, 0.2, 2.0, 0.21, gap=100) + "[ITER 850] Evaluating train: L1 0.03\n[ITER 5000] Saving points\n"
+    assert "The output names an evaluation at step 850" in diagnosis_of(tmp_path, text).leads[0].claim
 
 
 def test_a_bar_that_counts_to_the_number_of_epochs_counts_epochs(tmp_path: Path) -> None:

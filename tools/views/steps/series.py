@@ -116,15 +116,21 @@ class RunSeries:
 P95_STEPS = 20  # of fewer values a p95 lies between the two longest ones
 
 
-def longest_steps(series: RunSeries) -> str:
-    """The longest row of the slowest rank with its verb: ``step 7 takes``, ``each of steps 11 to 20 takes``, ``the line
-    of step 320 gives``."""
+def longest_range(series: RunSeries) -> range:
+    """The steps of the longest row of the slowest rank."""
     own = series.of(series.slowest_rank)
     row = own.iloc[int(own["wall_ms"].to_numpy().argmax())]
     last, span = int(row["step"]), int(row["span"]) if series.spans else 1
+    return range(last - span + 1, last + 1)
+
+
+def longest_steps(series: RunSeries) -> str:
+    """The longest row of the slowest rank with its verb: ``step 7 takes``, ``steps 11 to 20 take on average``, ``the
+    line of step 320 gives``."""
+    steps = longest_range(series)
     if series.window:
-        return f"the line of step {last} gives"
-    return f"step {last} takes" if span == 1 else f"each of steps {last - span + 1} to {last} takes"
+        return f"the line of step {steps[-1]} gives"
+    return f"step {steps[-1]} takes" if len(steps) == 1 else f"steps {steps[0]} to {steps[-1]} take on average"
 
 
 OF_TRACKERS = {"W&B history": "the W&B history", "TensorBoard scalars": "the TensorBoard scalars"}  # by grammar
