@@ -185,8 +185,7 @@ def lead_outlook(lead: LeadRecord, devices: bool = True) -> str:
     if not named:
         return decided
     if is_whole_step(lead):
-        other = "" if lead.id in ("", "L1") else "else "
-        return f"Nothing {other}recorded tells possible causes apart ({named}). {decided}"
+        return f"Beyond that, nothing recorded tells possible causes apart ({named}). {decided}"
     return f"Likely: {named}. {decided}"
 
 

@@ -36,12 +36,11 @@ SAID: Mapping[str, str] = MappingProxyType(
         "waited": "A step takes {0} on average, {1} of it waiting for data by the lines; other parts of it are not read"
         " from them.",
         "uneven_waited": "A step takes {0} on average, {1} at the median and {2} at the p95, and waits for data {3} of"
-        " it by the lines: like work does not differ so much by what it computes, and what else steps wait for is not"
-        " recorded.",
-        "uneven": "A step takes {0} on average, {1} at the median and {2} at the p95: like work does not differ so"
-        " much by what it computes, and what steps wait for is not recorded.",
-        "uneven_lines": "A step takes {0} on average; %s {1}, the longest, while the median line gives {2}: like work"
-        " does not differ so much by what it computes, and what steps wait for is not recorded.",
+        " it by the lines: whether the work of the steps differs, or what else they wait for, is not recorded.",
+        "uneven": "A step takes {0} on average, {1} at the median and {2} at the p95: whether the work of the"
+        " steps differs, or what they wait for, is not recorded.",
+        "uneven_lines": "A step takes {0} on average; %s {1}, the longest, while the median line gives {2}: whether the"
+        " work of the steps differs, or what they wait for, is not recorded.",
         "uneven_lines_waited": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
         " longest, while the median line gives {2}.",
         "uneven_lines_by_wait": "A step takes {0} on average, {3} of it waiting for data by the lines; %s {1}, the"
