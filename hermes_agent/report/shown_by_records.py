@@ -112,9 +112,9 @@ def unpriced_leads(profile: Profile, ranking: Ranking, said: Sequence[Sentence])
 
 SAMPLED = (
     *("computation.clocks", "cpu.machine_samples", "io.machine_samples", "communication.network_samples"),
-    *("computation.devices_alike", "computation.device_use", "computation.device_instances"),
+    *("computation.devices_alike", "memory.device_samples", "computation.device_use", "computation.device_instances"),
     *("computation.device_links", "communication.link_reports", "io.storage_test", "memory.host_reports"),
-    *("memory.output_peak", "memory.device_samples"),
+    "memory.output_peak",
 )
 COMPARED = ("computation.clocks", "computation.devices_alike")  # what steps and traces do not show by themselves
 # Of which steps that a job prints show nothing.

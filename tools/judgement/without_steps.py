@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tools.run.first_printed import idle_tables
+from tools.run.recorded.counters import CounterRecords
 from tools.run.recorded.job_log import JobLog
 from tools.views.counters import counter_view, waits_only, without_kernels
 from tools.views.profile import Profile
@@ -25,6 +26,7 @@ HOST_STACK = (
 DATA_TIMES = "the job's output with the time of each step and what of it waits for data"
 LINKS = "the same test with `NCCL_DEBUG=INFO`, which names the network and the path that NCCL chose"
 LINES_LEFT_OUT = "all that this test prints: its command sets `NCCL_DEBUG`, and the lines name the path that NCCL chose"
+TESTED = "tested_"  # counters of a test by itself
 LEVELS = re.compile(r"(?:INFO|TRACE)\Z", re.I)  # of NCCL_DEBUG that print it
 MEMORY = "`torch.cuda.memory._dump_snapshot()` shortly before it fails, which names what holds the memory"
 LOADER_STACKS = "`py-spy dump --pid PID --subprocesses` on every rank if the job hangs; if it is slow, %s"
@@ -40,8 +42,7 @@ def why_without_steps(profile: Profile) -> tuple[str, str]:
         return why, LOADER_STACKS % capture_of(profile)
     idle = run.counters is not None and len(idle_tables(run)) == len(run.counters.sources)
     if run.counters is not None and run.ascend is None and not idle:
-        why = "samples of counters show the state of devices and machines, not what a step consists of"
-        return why, _of_samples(profile)
+        return _of_what(run.counters), _of_samples(profile)
     if run.snapshots:
         why = "no trace was read, and a snapshot of the allocator does not show what a step loses"
         return why, capture_of(profile)
@@ -53,6 +54,14 @@ def why_without_steps(profile: Profile) -> tuple[str, str]:
         why = "no trace was read, and the job's output states a throughput and not how long a step takes"
         return why, f"{STEP_LINES}, or the global batch size next to the throughput"
     return _of_output(profile, run.job_log)
+
+
+def _of_what(records: CounterRecords) -> str:
+    """Why what is read as counters shows no step: a test of links or of storage is no state of a machine."""
+    kinds = set(map(str, records.samples["counter"].unique()))
+    if kinds and all(each.startswith(TESTED) for each in kinds):
+        return "a test of links or of storage does not show what a step of a training loses"
+    return "samples of counters show the state of devices and machines, not what a step consists of"
 
 
 def _of_samples(profile: Profile) -> str:

@@ -20,6 +20,11 @@ from tools.views.profile import Profile
 PLACE = ["file", "host", "device"]
 NS_PER_S = 1e9
 IDLE = "throttle_idle"
+SLOWED = ("throttle_thermal", "throttle_power_brake", "throttle_hardware")
+STATE = "device_performance_state"
+# NVIDIA's states run from P0 to P15, of which P8 and those after it are of a device without work; P0 to P2 are those
+# of 3D and CUDA programs, and of devices for data centres also without any.
+STATES_OF_REST = 5.0
 BUSY, ENGINE = "device_busy_pct", "device_engine_active_pct"
 POWER, LIMIT, POWER_SHARE = "device_power_w", "device_power_limit_w", "device_power_pct"
 UNUSUAL = re.compile(r"[^\w./-]")
@@ -47,13 +52,14 @@ class DeviceReadings:
         which the driver calls the device idle.
 
         A reading in which kernels run all the time at the power of an idle device is of no load: its kernels wait.
+        Where heat or the hardware lowers the clock, this lowers the power too, which then shows nothing of the load.
         """
         if self.has(BUSY):
             return np.asarray(self.table[BUSY] >= self.limits["device_loaded_pct"], dtype=bool) & ~self.waiting
-        if self.has("device_power_w") and self.has("device_power_limit_w"):
-            limit = self.table["device_power_limit_w"].ffill().bfill()
+        if self.has(POWER) and self.has(LIMIT):
+            limit = self.table[LIMIT].ffill().bfill()
             share = self.limits["device_loaded_power_share"]
-            return np.asarray(self.table["device_power_w"] >= share * limit, dtype=bool)
+            return np.asarray(self.table[POWER] >= share * limit, dtype=bool) | self._slowed
         if self.has(IDLE):
             return np.asarray(self.table[IDLE] != 1.0, dtype=bool)
         return np.ones(len(self.table), dtype=bool)
@@ -66,11 +72,23 @@ class DeviceReadings:
         low = self.table[POWER_SHARE] < self.limits["device_waiting_power_pct"]
         return np.asarray(low & (self.table[BUSY] >= self.limits["device_fully_busy_pct"]), dtype=bool)
 
+    @cached_property
+    def _slowed(self) -> NDArray[np.bool_]:
+        """The readings in which heat, the power supply or the hardware lowers the clock of a device that is not idle by
+        what its driver says."""
+        found = np.zeros(len(self.table), dtype=bool)
+        for flag in filter(self.has, SLOWED):
+            found |= np.asarray(self.table[flag] > 0.0, dtype=bool)
+        if self.has(IDLE):
+            found &= np.asarray(self.table[IDLE] != 1.0, dtype=bool)
+        if self.has(STATE):
+            found &= ~np.asarray(self.table[STATE] >= STATES_OF_REST, dtype=bool)
+        return found
+
     @property
     def load_known(self) -> bool:
         """Whether the samples show when the device was under load."""
-        powered = self.has("device_power_w") and self.has("device_power_limit_w")
-        return self.has("device_busy_pct") or powered
+        return self.has(BUSY) or (self.has(POWER) and self.has(LIMIT) and not self._slowed.any())
 
     @property
     def interval_s(self) -> float | None:

@@ -23,6 +23,7 @@ TIMERS_SHOWN = 4
 HOW_LONG = re.compile(r"\bhow (long|much)\b|\btakes?\b")
 OF_LOADER = {"slow_data_reading", "slow_data_processing"}
 HANGS = ("communication.reported_ranks", "communication.timeouts")
+SEEN_OF_LOADER = ("cpu.sampled_stacks", "step_time.output")
 LOADER_TABLE = "io.output_table"
 
 
@@ -108,6 +109,16 @@ def by_stacks(discussion: Discussion, subject: Subject) -> str:
         return ""
     checks = discussion.diagnosis.checks
     return paragraph(each for check in checks if check.analyzer == "cpu.sampled_stacks" for each in check.text)
+
+
+def seen_of_loader(discussion: Discussion, subject: Subject) -> str:
+    """What stacks and warnings of a run without a trace say of its data loader, asked about data input; else empty."""
+    if discussion.profile().traced or not set(subject.causes) >= OF_LOADER:
+        return ""
+    own = {each.analyzer: each.text for each in discussion.diagnosis.checks}
+    stacks, warned = (own.get(name, ()) for name in SEEN_OF_LOADER)
+    waits = any("data loader" in text for text in stacks)
+    return paragraph([*(stacks if waits else ()), *(text for text in warned if "data loader" in text)])
 
 
 def fewest_workers(discussion: Discussion, ranks: Sequence[int] = ()) -> str:

@@ -15,6 +15,7 @@ from hermes_agent.questions.answers.cause_records import (
     by_stacks,
     by_timers,
     reported_ranks,
+    seen_of_loader,
     stated_compilations,
     workers_of,
 )
@@ -82,7 +83,8 @@ def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     timers = by_timers(discussion, subject) if len(found) > 1 else TimersSay()
     if timers.settles:
         return timers.text
-    lead = _lead(subject, found, not discussion.profile().measured, bool(timers.text)) if len(found) > 1 else ""
+    seen = seen_of_loader(discussion, subject) if not any(each.listed or each.minor for each in found) else ""
+    lead = _lead(subject, found, not discussion.profile().measured, bool(timers.text), seen) if len(found) > 1 else ""
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
     if LIBRARY.search(words) and YES_OR_NO.search(words) and (waited := _not_the_library(discussion, subject, found)):
@@ -183,10 +185,11 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     return none and wording("no_communication").format(title=subject.title, none=none)
 
 
-def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bool) -> str:
+def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bool, seen: str) -> str:
     """What the checks for a subject say of it; ``alone``: no steps are known, only what samples or the output show.
 
-    ``timed``: the job's own timers, which are stated before, give it a share of the step.
+    ``timed``: the job's own timers, which are stated before, give it a share of the step; ``seen``: what was read
+    points to it and shows no share.
     """
     title, kinds = capital(subject.title), {each.kind for each in found}
     if "listed" in kinds:
@@ -200,12 +203,19 @@ def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bo
     if kinds == {"unwatched"}:
         return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
     if kinds & {"open", "absent", "unwatched"}:
-        if alone and any(check.status == "found" for each in found for check in each.checks):
-            return wording("seen_of").format(subject.title)
-        if timed:
-            return wording("timed_open").format(subject.title)
-        return f"Nothing found points to {subject.title}, but not every question about it could be answered."
+        return paragraph([seen, wording(_open_lead(found, alone, timed, bool(seen))).format(subject.title)])
     return f"Nothing points to {subject.title}: all checks for it are clean."
+
+
+def _open_lead(found: Sequence[CauseStatus], alone: bool, timed: bool, seen: bool) -> str:
+    """Which wording leads where a check could not answer: that nothing points to a subject is said only of steps, and
+    where something was read that could."""
+    answered = any(check.status != "cannot_answer" for each in found if each.kind != "absent" for check in each.checks)
+    if seen or (alone and answered):
+        return "seen_of"
+    if timed:
+        return "timed_open"
+    return "nothing_found" if answered else "not_recorded"
 
 
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:

@@ -61,6 +61,13 @@ OF_NETWORK = (
 CHECK = "communication.network_samples"
 NAMED = re.compile(r"\b(errors?|rdma|roce|drop\w*|discard\w*|pause|congest\w*)\b")
 ONCE = "These totals were read once: they count since the machine was started, not while the training ran."
+SWAP_IN_USE = (
+    "Of the machine's swap {0} is in use. Whether pages are moved while the training runs was not recorded: `vmstat 1`"
+    " shows it in its columns si and so."
+)
+NO_AVAILABLE = "How much memory the machine has left was not recorded: `free -h` shows it."
+NO_DEVICE = "These are figures of the machine's own memory; that of its devices was not recorded."
+HOST_MEMORY = "memory.host_reports"
 NO_LIMIT = "No limit of the device is in the samples; whether heat lowers its clock is shown by throttle reasons."
 
 
@@ -114,7 +121,8 @@ def _swapping(discussion: Discussion, _: str) -> str:
     ]
     mean, most = facts
     if mean is None or most is None:
-        return ""
+        used = discussion.measured("machine_counter_pct", counter="swap_used_pct", statistic="max")
+        return "" if used is None else discussion.say(SWAP_IN_USE, used)
     lead = "No: the samples show {0} swapped in and out" if not most.value else "Swapped in and out by the samples: {0}"
     return discussion.say(f"{lead} on average, {{1}} at most.", mean, most)
 
@@ -209,7 +217,9 @@ def _heat(discussion: Discussion, words: str) -> str:
 def _device_memory(discussion: Discussion, words: str) -> str:
     """The memory in use of each device, as far as the samples state it."""
     view = counter_view(discussion.profile())
-    names = [] if view is None or not OF_DEVICE.search(words) else list(view.devices)
+    if not OF_DEVICE.search(words):
+        return "" if view is None or view.devices else _host_memory(discussion)
+    names = [] if view is None else list(view.devices)
     rows = []
     for name in names[:MOST_SHOWN]:
         known = [
@@ -226,6 +236,16 @@ def _device_memory(discussion: Discussion, words: str) -> str:
             text += ", as a share {2} and {3}." if len(known) > 2 else "."
             rows.append(discussion.say(text, *known))
     return rows[0] if len(rows) == 1 else bullets(rows)
+
+
+def _host_memory(discussion: Discussion) -> str:
+    """The memory of a machine whose devices were not sampled, as far as its samples state it."""
+    said = [text for each in discussion.diagnosis.checks if each.analyzer == HOST_MEMORY for text in each.text]
+    swapped = "" if said else _swapping(discussion, "")
+    if not said and not swapped:
+        return ""
+    left = discussion.measured("machine_counter_pct", counter="memory_available_pct", statistic="min")
+    return paragraph([*said, swapped, NO_AVAILABLE if left is None else "", NO_DEVICE])
 
 
 ASKED = (

@@ -10,7 +10,7 @@ from hermes_agent.evidence.citations import without_citations
 from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions.discussed import discuss, unsupported
 from tests.tools.analyzers.test_samples import GOOD, HOT, profile_of, rows
-from tests.tools.sources.utilisation import outputs
+from tests.tools.sources.utilisation import outputs, reports
 
 POWER = "timestamp, power.draw [W]\n" + "".join(
     f"2025/04/24 15:58:{second:02}.000, {watts} W\n" for second, watts in ((10, 20.0), (20, 120.0), (30, 40.0))
@@ -45,6 +45,10 @@ ONCE_READ = (
         (ONCE_READ, "does the network drop packets?", "they count since the machine was started"),
         (outputs.RDMA, "are there RDMA errors?", "Between the readings, RDMA packets out of sequence: 110 events"),
         (rows(GOOD, HOT), "is a GPU too hot?", "The highest temperature of the 2 devices in the samples is"),
+        (reports.FREE, "is the machine swapping?", "Of the machine's swap 75.0 %"),
+        (reports.FREE, "how much memory is used?", "2.00 % [E1] of the machine's memory is available"),
+        (reports.FREE, "how much memory is used?", "that of its devices was not recorded"),
+        (outputs.IOSTAT, "how much memory is used?", "How much device memory is used was not recorded"),
         (rows(GOOD, GOOD), "is a GPU throttling?", "Not assessable from these sources: a slow device."),
     ],
 )

@@ -81,7 +81,7 @@ def test_where_the_time_goes_is_answered_as_far_as_records_do() -> None:
 def test_the_network_is_answered_from_the_checks_of_records(recorded: Discussion) -> None:
     found = reply(recorded, "Is the network slow?")
     assert found.intent == "suspicion"
-    assert "Nothing found points to the network" in found.text
+    assert "Nothing that was read could show whether the network costs time." in found.text
 
 
 def test_one_rank_alone_is_not_asked_for_the_records_of_others() -> None:
@@ -125,3 +125,17 @@ def test_use_of_devices_is_not_answered_by_what_else_was_read(tmp_path: Path) ->
     (tmp_path / "mig.txt").write_text(reports.INSTANCES)
     parts = reply(discuss(Profile(load_run([tmp_path / "mig.txt"]))), "is the GPU well used?")
     assert parts.text.startswith("Instance `MIG 1` of device 0: engines active 93.0 %")
+
+
+FEW_WORKERS = """GPU available: True (cuda), used: True
+python3/site-packages/lightning/trainer/connectors/data_connector.py:441: The 'train_dataloader' does not have many workers which may be a bottleneck. Consider increasing the value of the `num_workers` argument to `num_workers=15` in the `DataLoader` to improve performance.
+Epoch 0:   2%|▏         | 87/5087 [01:01<59:04,  1.41it/s, v_num=0]
+"""  # noqa: E501
+
+
+def test_a_warning_of_the_data_loader_is_told_and_not_denied(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(FEW_WORKERS)
+    said = reply(discuss(Profile(load_run([tmp_path]))), "is data loading the bottleneck?").text
+    assert said.startswith("Lightning warns that the data loader has few workers: 1 line")
+    assert "What was seen of data input does not settle whether it costs time." in said
+    assert "Nothing found points to" not in said

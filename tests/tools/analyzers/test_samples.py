@@ -13,7 +13,7 @@ from tests.synthetic import profile_of as traced_profile
 from tests.tools.analyzers.computation_runs import SGEMM
 from tests.tools.sources.job_log.logs import megatron
 from tests.tools.sources.utilisation import outputs
-from tools.analyzers.computation.device_samples import ONLY_WAITING
+from tools.analyzers.computation.device_samples import NO_POWER, ONLY_WAITING
 from tools.analyzers.registry import check_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
@@ -372,3 +372,76 @@ def test_a_request_s_wait_is_the_mean_over_requests_and_none_of_intervals_withou
     assert any(
         "the first report of iostat is a mean since the machine was started" in each for each in profile.run.notes
     )
+
+
+SLOWED = """
+==============NVSMI LOG==============
+
+Attached GPUs                             : 1
+GPU 00000000:07:00.0
+    Performance State                     : P0
+    Clocks Event Reasons
+        Idle                              : Not Active
+        SW Power Cap                      : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+    GPU Power Readings
+        Power Draw                        : 170.00 W
+        Current Power Limit               : 400.00 W
+"""
+
+
+def test_a_clock_lowered_for_heat_is_told_at_the_low_power_that_it_leads_to(tmp_path: Path) -> None:
+    """170 of 400 W are under the half that shows a load; utilization was not sampled."""
+    (finding,) = answer(profile_of(tmp_path, SLOWED), "computation.clocks").findings
+    assert finding.mechanism == "thermal"
+    assert finding.claim.template == "Device 0 lowers its clock for heat in {0} of the only reading."
+    said = answer(profile_of(tmp_path, SLOWED), "computation.device_use").support
+    assert said[0].template == "Device 0 draws {0} at the moment of the one reading."
+    for idle in (SLOWED.replace(": P0", ": P8"), SLOWED.replace(": Active", ": Not Active")):
+        open_ = answer(profile_of(tmp_path, idle), "computation.clocks")
+        assert (open_.status, open_.reason) == ("cannot_answer", NO_POWER)
+
+
+DMON = "# gpu    pwr  gtemp     sm    mem   mclk   pclk  pviol  tviol\n"
+DMON += "# Idx      W      C      %      %    MHz    MHz      %   bool\n"
+
+
+def test_the_time_at_the_power_limit_is_read_from_rows_of_dmon(tmp_path: Path) -> None:
+    rows_ = "".join(f"    0    300     71     98     60   1593   1140     {each}      0\n" for each in (90, 92, 94))
+    check = answer(profile_of(tmp_path, DMON + rows_), "computation.clocks")
+    assert "The power limit lowers the clock of device 0 for {0} of the time" in check.support[0].template
+    assert check.support[0].facts[0].value == pytest.approx(92.0)
+
+
+def test_reasons_that_were_not_sampled_are_not_denied(tmp_path: Path) -> None:
+    head = DMON.replace("  pviol", "").replace("      %   bool", "   bool")
+    check = answer(
+        profile_of(tmp_path, head + 3 * "    0    300     71     98     60   1593   1140      0\n"),
+        "computation.clocks",
+    )
+    text = check.support[0].template
+    assert text.startswith("Device 0 lowers its clock for heat in {0}")
+    assert "whether its power limit does was not sampled" in text
+
+
+def test_the_others_of_an_unused_device_are_named_as_their_median(tmp_path: Path) -> None:
+    """Utilizations of 100, 99, 55, 0 and 0: the median of the others of an unused one is (99 + 55) / 2."""
+    busy = ((100, 60, 390.0, 1400, 1410, "0x0"), (99, 60, 380.0, 1400, 1410, "0x0"), (55, 50, 300.0, 1400, 1410, "0x0"))
+    none = (0, 30, 60.0, 1400, 1410, "0x0")
+    (said,) = answer(profile_of(tmp_path, rows(*busy, none, none)), "computation.devices_alike").support
+    assert "in the median of the others in {1}" in said.template
+    assert said.template.endswith("The same holds for device 4.")
+    assert [fact.value for fact in said.facts] == [0.0, 77.0]
+
+
+def test_swapping_is_told_before_the_disk_that_it_keeps_busy(tmp_path: Path) -> None:
+    """Readings of 39 + 21 and 41 + 19 MiB/s; the first report is left out."""
+    head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
+    head += " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+    row = " 2  9 2914312 402112  18220 1802112 {} {} 52100 18200 31022 52011  6  8 41 45  0\n"
+    text = head + row.format(0, 0) + row.format(39 << 10, 21 << 10) + row.format(41 << 10, 19 << 10)
+    check = answer(profile_of(tmp_path, text), "memory.host_reports")
+    assert check.status == "found"
+    assert [fact.value for fact in check.support[0].facts] == [60.0, 60.0]
+    assert "are swapped in and out" in check.support[0].template

@@ -270,7 +270,7 @@ def _tested(profile: Profile, log: JobLog) -> Sentence:
         text = f"In nccl-tests the largest row is of {largest} bytes: one collective takes {{0}}, which is latency;"
         return say(f"{text} rows of large messages would show the bandwidth.", took)
     mean, best = (measure(profile, "library_bandwidth", statistic=each) for each in ("mean", "max"))
-    return say("In nccl-tests it reaches {0} on average over the printed sizes, {1} at most.", mean, best)
+    return say("In nccl-tests the bus bandwidth is {0} on average over the printed sizes, {1} at most.", mean, best)
 
 
 @check(

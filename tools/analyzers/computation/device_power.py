@@ -7,15 +7,11 @@ from collections.abc import Mapping
 from tools.analyzers.support.answers import say
 from tools.analyzers.support.figures import measured
 from tools.findings import Fact, Sentence
-from tools.views.counters import BUSY, POWER, POWER_SHARE, DeviceReadings
+from tools.views.counters import BUSY, POWER, POWER_SHARE, STATE, STATES_OF_REST, DeviceReadings
 from tools.views.profile import Profile
 
 SHOWN = 4
-STATE = "device_performance_state"
 MEMORY_SHARE = "device_memory_used_pct"
-# NVIDIA's states run from P0 to P15, of which P8 and those after it are of a device without work; P0 to P2 are those
-# of 3D and CUDA programs, and of devices for data centres also without any.
-STATES_OF_REST = 5.0
 PROCESSES = "device_processes"
 HELD = "what holds it runs no kernel at that time."
 NO_PROCESS = "no process is listed there, so it may be the driver's own or of a process that the tool cannot see."

@@ -6,7 +6,7 @@ from tools.analyzers.support.answers import say
 from tools.analyzers.support.figures import measured
 from tools.findings import Fact, Sentence
 from tools.run.first_printed import idle_tables, sampled_before_steps
-from tools.views.counters import POWER, POWER_SHARE, DeviceReadings, counter_view, rank_of_device, waits_only
+from tools.views.counters import BUSY, POWER, POWER_SHARE, DeviceReadings, counter_view, rank_of_device, waits_only
 from tools.views.profile import Profile
 
 # By the tool whose samples were read: what its vendor's devices can be sampled with.
@@ -18,7 +18,8 @@ SAMPLED_BY = {
 BUSY_NEEDED = (
     "`nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv -lms 500 -f gpus.csv` while it trains"
 )
-NO_LOAD = "no device is under load in any reading: the samples are not of the running training"
+NO_LOAD = "no device is under load in any reading: the samples may not be of the running training"
+NO_POWER = "utilization was not sampled, and no device draws the power of a load in any reading"
 ONLY_WAITING = "kernels run, but no device draws the power of computation in any reading"
 SHOWN = 8
 BEFORE_STEPS = "before the first printed step"
@@ -41,7 +42,10 @@ def to_sample(profile: Profile, otherwise: str) -> str:
 
 def why_no_load(devices: dict[str, DeviceReadings]) -> str:
     """Why no device can be judged under load."""
-    return ONLY_WAITING if waits_only(devices) else NO_LOAD
+    if waits_only(devices):
+        return ONLY_WAITING
+    sampled = any(each.has(BUSY) or not each.has(POWER) for each in devices.values())
+    return NO_LOAD if sampled else NO_POWER
 
 
 def device_called(profile: Profile, name: str) -> str:
@@ -53,6 +57,14 @@ def device_called(profile: Profile, name: str) -> str:
 def under_load(devices: dict[str, DeviceReadings]) -> dict[str, DeviceReadings]:
     """Those of the devices that are under load in any reading."""
     return {name: each for name, each in devices.items() if each.loaded.any()}
+
+
+def the_same(others: list[str]) -> str:
+    """A sentence, after another one, that this holds of further devices; empty without such."""
+    if not others:
+        return ""
+    more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
+    return f" The same holds for device{'s' if len(others) > 1 else ''} {', '.join(others[:SHOWN])}{more}."
 
 
 def subject_of(profile: Profile, name: str) -> str:

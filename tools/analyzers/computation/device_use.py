@@ -21,10 +21,10 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.counters import IDLE_PCT
 from tools.metrics.registry import measure
-from tools.views.counters import DeviceReadings, waits_only
+from tools.views.counters import POWER, DeviceReadings, waits_only
 from tools.views.profile import Profile
 
-NO_LOAD_KNOWN = "Power alone does not show when kernels ran, or what a step waits for."
+NO_LOAD_KNOWN = "Power does not show when kernels ran, or what a step waits for."
 NO_KERNEL = (
     "No kernel ran in what this sampled; the training may not have run at that time, and what a step waits for is not"
     " in it."
@@ -118,6 +118,8 @@ def _power(profile: Profile, name: str) -> Sentence | None:
     known = tuple(each for each in (*facts, span) if each is not None)
     if len(known) < len(facts):
         return None
+    if int(sampled_devices(profile)[name].table[POWER].notna().sum()) == 1:
+        return say(f"Device {name} draws {{0}} at the moment of the one reading.", *known[:1])
     text = f"Device {name} draws {{0}} on average, {{1}} to {{2}}"
     return say(f"{text}, over {{3}} of readings." if span is not None else f"{text}.", *known)
 

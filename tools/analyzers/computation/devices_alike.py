@@ -9,14 +9,15 @@ from tools.analyzers.computation.device_samples import (
     own_and_others,
     sampled_devices,
     state_under_load,
+    the_same,
     to_sample,
     under_load,
     why_no_load,
 )
 from tools.analyzers.support.answers import cannot_answer, clean, say, symptom
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Sentence
-from tools.views.counters import used_by_job
+from tools.findings import Check, Fact, Sentence
+from tools.views.counters import BUSY, DeviceReadings, counter_view, used_by_job
 from tools.views.profile import Profile
 
 
@@ -29,7 +30,7 @@ def devices_alike(profile: Profile) -> Check | None:
     devices = sampled_devices(profile)
     if len(devices) < 2:
         return None
-    unused = [each for name in devices if (each := _unused(profile, name)) is not None]
+    unused = _unused(profile, devices)
     apart = [each for name in under_load(devices) if used_by_job(profile, name) for each in _apart(profile, name)]
     if unused or apart:
         return symptom(*unused, *apart)
@@ -39,16 +40,30 @@ def devices_alike(profile: Profile) -> Check | None:
     return clean(*compared[:2])
 
 
-def _unused(profile: Profile, name: str) -> Sentence | None:
-    """A device on which hardly a kernel runs while the others are busy."""
-    limits = profile.thresholds
-    pair = own_and_others(profile, "pct", "device_busy_pct", name, 0)
-    if pair is None or pair[0].value > limits["device_unused_pct"] or pair[1].value < limits["device_used_pct"]:
-        return None
-    called = device_called(profile, name)
-    return say(
-        f"On device {called} kernels ran in {{0}} of the time, on the others in {{1}}: it is hardly used.", *pair
-    )
+def _unused(profile: Profile, devices: dict[str, DeviceReadings]) -> list[Sentence]:
+    """Devices on which hardly a kernel runs while the others are busy, those of the same figures in one sentence."""
+    limits, view = profile.thresholds, counter_view(profile)
+    alike: dict[str, list[str]] = {}
+    facts: dict[str, tuple[Fact, Fact]] = {}
+    for name, device in devices.items():
+        pair = own_and_others(profile, "pct", BUSY, name, 0)
+        if pair is None or pair[0].value > limits["device_unused_pct"] or pair[1].value < limits["device_used_pct"]:
+            continue
+        peers = () if view is None else view.peers(name)
+        others = "in the median of the others" if sum(each.has(BUSY) for each in peers) > 1 else "on the other one"
+        when, used = ("of the time around the one reading", "was hardly used then")
+        if len(device.table) > 1:
+            when, used = "of the time", "is hardly used"
+        text = f"kernels ran in {{0}} {when}, {others} in {{1}}: it {used}."
+        same = next((each for each, known in facts.items() if _values(known) == _values(pair) and text in each), None)
+        key = same or f"On device {device_called(profile, name)} {text}"
+        facts.setdefault(key, pair)
+        alike.setdefault(key, []).append(device_called(profile, name))
+    return [say(key + the_same(names[1:]), *facts[key]) for key, names in alike.items()]
+
+
+def _values(facts: tuple[Fact, Fact]) -> tuple[float, ...]:
+    return tuple(each.value for each in facts)
 
 
 def _apart(profile: Profile, name: str) -> list[Sentence]:

@@ -12,6 +12,7 @@ from tools.analyzers.computation.device_samples import (
     sampled_devices,
     state_under_load,
     subject_of,
+    the_same,
     to_sample,
     under_load,
     why_no_load,
@@ -44,6 +45,9 @@ SAID_OF = {
 }
 APART = "these samples were not taken while the printed steps ran"
 NO_COST = "what it costs cannot be read from samples without step times"
+POWER_VIOLATION = "throttle_power_pct"  # of the time, as nvidia-smi dmon prints it
+POWER_UNKNOWN = "whether its power limit does was not sampled"
+USUAL_AT_LIMIT, NO_LOAD_SHOWN = "that is usual at full load", ", and the samples do not show the load"
 REASONS = {
     "throttle_thermal": ("thermal", "for heat"),
     "throttle_power_brake": ("power_cap", "by the power supply"),
@@ -84,9 +88,7 @@ def _with_others(profile: Profile, slowed: dict[str, Finding]) -> Finding:
     others = [device_called(profile, name) for name in slowed if name != first]
     if not others:
         return slowed[first]
-    shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
-    also = say(f"The same holds for device{'s' if len(others) > 1 else ''} {shown}.")
-    return replace(slowed[first], details=(*slowed[first].details, also))
+    return replace(slowed[first], details=(*slowed[first].details, say(the_same(others).strip())))
 
 
 def _readings(profile: Profile, name: str) -> str:
@@ -99,7 +101,7 @@ def _readings(profile: Profile, name: str) -> str:
 
 
 def _flags(device: DeviceReadings) -> list[str]:
-    return [flag for flag in (*REASONS, "throttle_power") if device.has(flag)]
+    return [flag for flag in (*REASONS, "throttle_power", POWER_VIOLATION) if device.has(flag)]
 
 
 def _slowed(profile: Profile, name: str, device: DeviceReadings) -> Finding | None:
@@ -244,12 +246,20 @@ def _lower_limit(profile: Profile, name: str) -> bool:
 def _at_limit(profile: Profile, name: str) -> list[Sentence]:
     """A power limit that lowers clocks: usual for large devices at full load, so no cause by itself."""
     limits = profile.thresholds
+    time = measured(profile, "device_counter_pct", counter=POWER_VIOLATION, device=name, loaded=1, statistic="mean")
+    if time is not None and time.value >= limits["clock_lowered_pct"]:
+        usual = USUAL_AT_LIMIT
+        if not sampled_devices(profile)[name].load_known:
+            usual += NO_LOAD_SHOWN
+        text = f"The power limit lowers the clock of device {name} for {{0}} of the time"
+        text += f", on average {_readings(profile, name)}; {usual}."
+        return [say(text, time), *state_under_load(profile, name)]
     share = measured(profile, "device_flag_pct", flag="throttle_power", device=name)
     if share is not None and share.value >= limits["clock_lowered_pct"]:
         which = _readings(profile, name)
-        usual = "that is usual at full load"
+        usual = USUAL_AT_LIMIT
         if not sampled_devices(profile)[name].load_known:
-            usual += ", and the samples do not show the load"
+            usual += NO_LOAD_SHOWN
         text = f"The power limit lowers the clock of device {name} in {{0}} {which}; {usual}."
         return [say(text, share), *state_under_load(profile, name)]
     own = measured(profile, "device_counter_mhz", counter="device_clock_mhz", device=name, loaded=1)
@@ -265,6 +275,12 @@ def _at_limit(profile: Profile, name: str) -> list[Sentence]:
 
 def _steady(profile: Profile, name: str, device: DeviceReadings) -> tuple[Sentence, ...]:
     """What shows that clocks are not lowered, on the first device."""
-    flags = [measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)]
-    said = [say(f"Device {name} lowers its clock for heat or by its hardware in {{0}} of the readings.", *flags[:1])]
-    return (*(said if flags else []), *state_under_load(profile, name))
+    flags = {flag: measure(profile, "device_flag_pct", flag=flag, device=name) for flag in REASONS if device.has(flag)}
+    if not flags:
+        return state_under_load(profile, name)
+    most = max(flags.values(), key=lambda each: each.value)
+    words = [REASONS[flag][1] for flag in flags]
+    reasons = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    text = f"Device {name} lowers its clock {reasons} in {{0}} {_readings(profile, name)}"
+    text += "." if device.has("throttle_power") or device.has(POWER_VIOLATION) else f"; {POWER_UNKNOWN}."
+    return (say(text, most), *state_under_load(profile, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.analyzers.memory.host_reports import swapping
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, symptom
 from tools.analyzers.support.figures import measured
 from tools.analyzers.support.spec import check
@@ -199,7 +200,12 @@ def disks(profile: Profile) -> Check | Finding | None:
     if stalled is not None and stalled.value >= profile.thresholds["disk_stall_pct"]:
         claim = say("All processes that could run wait for disks for {0} of the time.", stalled)
         return found(
-            _reading(claim, confidence((stalled.value, profile.thresholds["disk_stall_pct"]), at_most=DISK_CAP), busy)
+            _reading(
+                profile,
+                claim,
+                confidence((stalled.value, profile.thresholds["disk_stall_pct"]), at_most=DISK_CAP),
+                busy,
+            )
         )
     if (
         busy is not None
@@ -212,7 +218,9 @@ def disks(profile: Profile) -> Check | Finding | None:
             "Processors are idle for {0} of the time while a disk works, which has requests for {1}.", iowait, busy[0]
         )
         return found(
-            _reading(claim, confidence((iowait.value, profile.thresholds["disk_wait_pct"]), at_most=DISK_CAP), busy)
+            _reading(
+                profile, claim, confidence((iowait.value, profile.thresholds["disk_wait_pct"]), at_most=DISK_CAP), busy
+            )
         )
     said = [say("Processors are idle for {0} of the time while a disk works.", iowait)] if iowait is not None else []
     said += (
@@ -261,7 +269,7 @@ def _one_report(view: CounterView) -> bool:
     return bool(stated) and all(stated) and files["file"].is_unique
 
 
-def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:
+def _reading(profile: Profile, claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None) -> Finding:
     slow = busy is not None and busy[1] is not None
     return Finding(
         cause="slow_data_reading",
@@ -270,6 +278,7 @@ def _reading(claim: Sentence, sure: float, busy: tuple[Fact, Fact | None] | None
         impact_ms=0.0,
         impact_method=NO_COST,
         details=(say("A request of the busiest disk takes {0}.", busy[1]),) if slow and busy and busy[1] else (),
+        against=tuple(swapping(profile)),
     )
 
 

@@ -10,6 +10,8 @@ from tools.views.counters import CounterView, counter_view
 from tools.views.profile import Profile
 
 SHOWN = 4
+SWAPPING = "{0} are swapped in and out on average, {1} at most: "
+BY_SWAPPING = "memory of processes is moved to a disk and back, and a disk may be busy by that and not by data."
 SHARED = "/dev/shm"
 IN_SHARED = " Workers of a data loader hand batches over through it."
 TEST_ONLY = "It is a test of the storage by itself: what the training reads, and how long it waits, is not in it."
@@ -20,7 +22,7 @@ TEST_ONLY = "It is a test of the storage by itself: what the training reads, and
     from_records="samples",
 )
 def host_memory(profile: Profile) -> Check | None:
-    """The memory that is available, swap in use, and file systems that are nearly full."""
+    """Swapping, the memory that is available, swap in use, and file systems that are nearly full."""
     view = counter_view(profile)
     if view is None:
         return None
@@ -37,9 +39,21 @@ def host_memory(profile: Profile) -> Check | None:
     )
     listed = ", ".join(text.format(f"{{{at}}}") for at, text in enumerate(texts))
     said = [say(f"{listed}.", *facts)] if facts else []
-    if short or full:
-        return symptom(*said, *full)
+    swapped = swapping(profile)
+    if short or full or swapped:
+        return symptom(*swapped, *said, *full)
     return clean(*said) if said else None
+
+
+def swapping(profile: Profile) -> list[Sentence]:
+    """How much is swapped, where it is more than a few pages now and then."""
+    mean, most = (
+        measured(profile, "machine_counter_mib_per_s", counter="swapped_bytes_per_s", statistic=each)
+        for each in ("mean", "max")
+    )
+    if mean is None or most is None or mean.value < profile.thresholds["swapped_mib_per_s"]:
+        return []
+    return [say(SWAPPING + BY_SWAPPING, mean, most)]
 
 
 def _full(profile: Profile, view: CounterView, limit_pct: float) -> list[Sentence]:

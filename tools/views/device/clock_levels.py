@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.views.counters import DeviceReadings
+from tools.views.counters import SLOWED, DeviceReadings
 from tools.views.steps.levels import LEAST_POINTS, apart
 from tools.views.steps.shape import StepSeries
 
 CLOCK = "device_clock_mhz"
-FLAGS = ("throttle_thermal", "throttle_power_brake", "throttle_hardware")
 LEAST_SHARE = 0.05  # of the readings under load with and without a reason: fewer are no two states
 Mask = NDArray[np.bool_]
 
@@ -43,7 +42,7 @@ def _by_level(clocks: NDArray[np.float64]) -> Mask | None:
 
 
 def _by_reason(device: DeviceReadings, loaded: NDArray[np.int64], clocks: NDArray[np.float64]) -> Mask | None:
-    flags = [device.table[each].to_numpy(np.float64) > 0.0 for each in FLAGS if device.has(each)]
+    flags = [device.table[each].to_numpy(np.float64) > 0.0 for each in SLOWED if device.has(each)]
     if not flags or not len(loaded):
         return None
     low = np.any(flags, axis=0)[loaded]

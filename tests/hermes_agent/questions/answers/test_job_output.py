@@ -263,7 +263,7 @@ def test_a_run_with_accumulated_gradients_and_its_log(traces: Path) -> None:
     [
         (AVERAGES, "which operator takes the most time?", "In torch.profiler's table operators take 3.40 ms"),
         (AVERAGES, "where does the time go?", "In torch.profiler's table"),
-        (TEST, "what bandwidth do we reach?", "In nccl-tests it reaches 117 GB/s"),
+        (TEST, "what bandwidth do we reach?", "In nccl-tests the bus bandwidth is 117 GB/s"),
         (TEST, "what is bandwidth contention?", "Bandwidth contention (family: communication)."),
     ],
 )
