@@ -21,10 +21,12 @@ TO_S = {
 # DINO, torchvision), "done training in 5281.4 seconds" (fairseq), "300 epochs completed in 1.234 hours." (YOLOv5).
 TOOK = re.compile(
     r"(?<![A-Za-z])(?:(?:(?:total|overall)[ _])?train(?:ing)?[ _]time(?:[ _]\w{1,7})?|done training in"
-    rf"|epochs completed in|training (?:completed|finished|done|took)(?: in| after)?):?\s{{1,9}}{AMOUNT}",
+    r"|epochs completed in|training (?:completed|finished|done|took)(?: in| after)?"
+    rf"|train(?:ing)? (?:completed|finished|done),? \(?took):?\s{{1,9}}{AMOUNT}",
     re.I,
 )
-TOOK_MARKS = ("raining", "rain_time", "epochs completed in", "rain time")
+TOOK_MARKS = ("raining", "rain_time", "epochs completed in", "rain time", "(Took ", "took ")
+OF_TIMER = "train "  # "[Timing] train finished (Took 1160.43s)": where there are several, they may be of parts
 OF_A_PART = re.compile(
     r"\b(?:epoch|step|iter|iteration|batch|avg|average|mean|expected|estimated|eta|remaining|val\w*|eval\w*|test\w*)\b",
     re.I,
@@ -58,9 +60,10 @@ PLACE = re.compile(
     re.I,
 )
 ARGUMENT = re.compile(
-    r"(?<![\w.-])(?:--)?['\"]?(?:MAX_ITER|max_iters?|max_iterations|max_steps|train_iters|num_train(?:ing)?_steps"
-    r"|num_iterations|total_(?:train_|training_|optimization_)?steps|[Tt]otal (?:train(?:ing)? |optimization )?steps"
-    r"|Num steps)['\"]?\s{0,3}(?:[:=]|\.{3,99})\s{0,3}(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?![\w.]*[\w])"
+    r"(?<![\w.-])(?:--)?['\"]?(?:MAX_ITER|max_iters?|max_iterations|max_steps|train_iters|num_train_steps"
+    r"|(?:num_)?training_steps|num_iterations|total_(?:train_|training_|optimization_)?steps"
+    r"|[Tt]otal (?:train(?:ing)? |optimization )?steps|[Mm]ax(?:imum)? steps|Num steps)['\"]?\s{0,40}"
+    r"(?:[:=]|\.{3,99})\s{0,3}(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?![\w.]*[\w])"
 )
 ARGUMENT_MARKS = ("MAX_ITER", "max_iter", "max_steps", "train_iters", "steps", "num_iterations")
 
@@ -71,6 +74,7 @@ class WholeRun:
     def __init__(self, file: int) -> None:
         self.file = file
         self._took: OfWholeRun | None = None
+        self._timed = 0  # lines of a timer that names no more than "train"
         self._left: OfWholeRun | None = None
         self._passed: OfWholeRun | None = None
         self._lefts_s: tuple[float, ...] = ()  # by the last three estimates
@@ -86,6 +90,7 @@ class WholeRun:
         if any(mark in text for mark in TOOK_MARKS) and (found := TOOK.search(text)):
             taken_s = _seconds(found)
             if taken_s is not None and not OF_A_PART.search(text, 0, found.start()):
+                self._timed += found[0].lower().startswith(OF_TIMER) and "took" in found[0].lower()
                 self._took = OfWholeRun(str(taken_s), line, self.file)
         if OF_MINDCV in text or ("Progress on:" in text and BAR.search(text)):
             self._estimated(line, text, None)
@@ -102,7 +107,8 @@ class WholeRun:
 
     def found(self) -> dict[WholeRunKind, OfWholeRun]:
         """What is stated of the whole training, the last time that it is."""
-        known: dict[WholeRunKind, OfWholeRun | None] = {"took_s": self._took, "passed_s": self._passed}
+        took = self._took if self._timed < 2 else None
+        known: dict[WholeRunKind, OfWholeRun | None] = {"took_s": took, "passed_s": self._passed}
         if not self._of_parts:
             known["left_s"] = self._left
         known["steps"] = self._steps()

@@ -34,6 +34,7 @@ def found(*lines: str, steps: bool = False) -> dict[str, tuple[float, int]]:
         ("300 epochs completed in 1.5 hours.", 5400.0),
         ("Training completed in 12.5 min", 750.0),
         ("Total training time: 3.5m", 210.0),
+        ("[Timing] train finished (Took 1160.5s).", 1160.5),
     ],
 )
 def test_the_time_of_the_whole_training_is_read(text: str, seconds: float) -> None:
@@ -51,6 +52,16 @@ def test_the_time_of_the_whole_training_is_read(text: str, seconds: float) -> No
 )
 def test_times_of_a_part_are_none_of_the_whole_training(text: str) -> None:
     assert "took_s" not in found(text)
+
+
+def test_a_timer_that_says_train_alone_is_of_the_whole_training_where_it_stands_once() -> None:
+    line = "[Timing] train finished (Took {}s)."
+    assert "took_s" not in found(line.format(30.5), line.format(31.5))
+
+
+@pytest.mark.parametrize("text", ["training_steps: 1882", "Max steps               : 1,882", "max_steps: 1882"])
+def test_an_argument_states_the_steps_of_the_training(text: str) -> None:
+    assert found(text)["steps"] == (1882.0, 1)
 
 
 def test_the_last_estimate_is_what_is_left() -> None:
