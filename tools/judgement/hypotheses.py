@@ -371,9 +371,11 @@ def _rule(profile: Profile, hypothesis: Hypothesis, test: HypothesisTest, fact: 
 
 
 def _size(profile: Profile, hypothesis: Hypothesis, fact: Fact) -> float:
-    """What is to be explained, in the figure's unit: on the figure's rank, where the hypothesis names no rank."""
+    """What is to be explained, in the figure's unit: on the figure's rank, where the hypothesis names none and a trace
+    shows the rank's part."""
     own = dict(fact.arguments).get("rank")
-    if hypothesis.ranks or not isinstance(own, int) or hypothesis.part not in EXPLAINING:
+    named = hypothesis.ranks or not isinstance(own, int)
+    if named or hypothesis.part not in EXPLAINING or not profile.traced:
         return hypothesis.size_pct if fact.unit == "%" else hypothesis.size_ms
     of_part = measure(profile, "part_pct" if fact.unit == "%" else "part_ms", part=hypothesis.part, rank=own)
     return of_part.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,7 @@ from tools.judgement.ranking import Ranking, ranking
 from tools.judgement.verdict import EXPLAINING, NO_CAUSE, UNCHECKED
 from tools.knowledge.hypothesis_tests import hypothesis_tests
 from tools.knowledge.taxonomy import causes
+from tools.sources.load import load_run
 from tools.views.profile import Profile
 
 
@@ -188,3 +190,12 @@ def test_supported_ones_come_first() -> None:
     statuses: tuple[Status, ...] = ("refuted", "open", "supported", "untestable")
     mixed = [replace(each, number=number, status=status) for number, status in enumerate(statuses, start=1)]
     assert [one.number for one in by_status(mixed)] == [3, 2, 4, 1]
+
+
+def test_causes_of_low_confidence_are_tested_on_records_without_a_trace() -> None:
+    """The part of a rank's step that a trace would show is not asked for: a share of the whole step is too little."""
+    recorded = Path(__file__).parents[3] / "evals/lab/recorded/bound_workers/sounds-strong/slow"
+    profile = Profile(load_run([recorded / "monitor", recorded / "env.json"]))
+    assert not profile.traced
+    waiting = replace(fetching(100.0), cause="slow_data_reading", part="data_wait", ranks=())
+    assert judged(profile, waiting, [figure(80.0)]).status == "supported"
