@@ -85,6 +85,8 @@ def _by_steps(discussion: Discussion) -> str:
 def _on_top(discussion: Discussion) -> str:
     """What the mean step holds of the time between steps."""
     log: JobLog | None = discussion.profile().run.job_log
+    if log is not None and log.tokens_per_step is not None:
+        return wording("between_open")
     inside = log is not None and not log.steps.empty and log.step_time in BETWEEN
     return wording("between_inside") if inside else wording("between_on_top")
 

@@ -90,6 +90,10 @@ BEGINS = (
     "steps are those of lines {} to {} alone."
 )
 UNNAMED_BAR = "The progress bar does not name its work: that its items are training steps is assumed."
+OF_TOKENS = (
+    "The time of a step is the tokens of one, as line {} states them, over the tokens per second of each line: right "
+    "as long as both are of all ranks."
+)
 VALIDATED = "The lines also state figures of a validation: the time of an epoch holds it, and a step takes less."
 
 
@@ -100,6 +104,7 @@ def one_of_several(log: JobLog) -> list[Sentence]:
     said = [say(TRAININGS.format(log.trainings, *lines))] if log.trainings > 1 else []
     said += [say(BEGINS.format(places, *lines))] if log.begins else []
     said += [say(UNNAMED_BAR)] if log.unnamed_bar else []
+    said += [say(OF_TOKENS.format(log.tokens_per_step.line))] if log.tokens_per_step else []
     return [*said, say(VALIDATED)] if log.validated else said
 
 

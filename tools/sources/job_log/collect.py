@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, replace
-from itertools import pairwise
 
 from tools.run.recorded.job_log import NO_HEAD, Cited, EpochTime, EvaluationTime
 from tools.sources.job_log.bar_lines import bar_point
@@ -20,6 +19,7 @@ from tools.sources.job_log.comm_tests import (
     goes_on,
     headless_row,
 )
+from tools.sources.job_log.epoch_clock import clock_of_epochs
 from tools.sources.job_log.evaluation_times import (
     BRACKETS,
     EvaluationBrackets,
@@ -42,6 +42,7 @@ from tools.sources.job_log.prefixes import Line, LogClock, Stamp, parse_line, st
 from tools.sources.job_log.profile_tables import ProfileTables, Table, flops_row
 from tools.sources.job_log.prose_times import ProseTimes
 from tools.sources.job_log.rank_reports import RankReports
+from tools.sources.job_log.step_content import StepContent
 from tools.sources.job_log.streams import NO_RANK, Stream, StreamRows
 from tools.sources.job_log.tables import (
     COMMUNICATION,
@@ -75,11 +76,6 @@ MOST_EPOCHS = 1 << 14
 TORN = re.compile(r"(?<=\S)(?=\[(?:rank|default)\d{1,6}\](?:: ?\[|:? ))")  # two ranks wrote into one line
 
 
-LEAST_OF_CLOCK, CLOCK_SHARE = 10, 0.9
-OF_CLOCK = (
-    "{} lines from line {} on call a time that of an epoch, which rises from line to line: a clock since the epoch "
-    "began or epochs that each take longer; left out"
-)
 TIMERS = {"verl": verl_timers, "DeepSpeed-Chat": chat_timers}  # parts of a step in its line
 ENGINE, PHASES = "DeepSpeed timers", ("forward", "backward", "step")  # by wall_clock_breakdown
 # Of a step each, where lines of them come before any step line: DeepSpeed's of a micro-batch, Megatron-LM's.
@@ -100,6 +96,7 @@ class Collector:
         self.whole_run = WholeRun(file)
         self._evaluations = EvaluationBrackets(file)
         self.inferences = Inferences()
+        self.content = StepContent(file)
         self.failed = FailedStarts(file)
         self.prose = ProseTimes(file)
         self._columns = ColumnRows()
@@ -239,6 +236,7 @@ class Collector:
                 self._stream(line).bars.trained = True
             self.whole_run.take(line.number, text)
             self._evaluated(line, text)
+            self.content.take(line.number, text)
             self.prose.take(line.number, text)
             self.messages.take(line.number, text, self._seconds(line, *REPORTS), line.job_rank)
 
@@ -272,13 +270,9 @@ class Collector:
 
     def epochs_notes(self) -> list[str]:
         """Drop times of epochs that rise from line to line as a clock does; what is said of them."""
-        times = [each.wall_ms for each in self.epoch_times if each.epoch is None and each.rank is None]
-        rising = sum(later > earlier for earlier, later in pairwise(times))
-        if len(times) < LEAST_OF_CLOCK or len(times) < len(self.epoch_times) or rising < CLOCK_SHARE * (len(times) - 1):
-            return []
-        line = self.epoch_times[0].line
-        self.epoch_times = []
-        return [OF_CLOCK.format(len(times), line)]
+        note = clock_of_epochs(self.epoch_times)
+        self.epoch_times = [] if note else self.epoch_times
+        return [note] if note else []
 
     def _flat(self, line: Line, timers: list[Timer]) -> None:
         """Timers of one line; those of DeepSpeed are steps of their own where no line names a step."""
@@ -363,6 +357,7 @@ class Collector:
                 self._passed(stream, found, line.number, text)
                 return
             found = placed
+        found = found if line.stamp or stamp_within(text) else self.content.timed(found)
         window = self.messages.settings.get(MEAN_WINDOW)
         rows = stream.rows_of(found, int(window.value) if window else 0)
         if rows is None:

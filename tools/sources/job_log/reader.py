@@ -166,6 +166,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         named_times=tuple(each for own in collector.prose.found.values() for each in own),
         failed_starts=tuple(collector.failed.found),
         trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
+        tokens_per_step=collector.content.used if any(series.derived for series in chosen.values()) else None,
         begins=next((series.begins for series in chosen.values()), 0),
         unnamed_bar=any(series.unnamed for series in chosen.values()),
         validated=any(series.validated for series in chosen.values()),

@@ -85,6 +85,7 @@ class Series:
     validated: bool = False
     unnamed: bool = False  # nothing shows that the bar counts training steps
     begins: int = 0  # places at which the number of the step begins again, not as after a checkpoint
+    derived: bool = False  # a time follows from what a step holds and what is done per second
     apart: tuple[Series, ...] = ()  # of lines of other forms, all before or all behind these
 
 
@@ -227,6 +228,7 @@ class StepRows:
             training=self.training,
             validated=self.validated,
             begins=0 if self.tracked else begins,
+            derived=self.derived,
         )
 
     def _times(

@@ -240,7 +240,9 @@ def record_line(text: str) -> StepLine | None:
 
 GAP = r"\s{0,9}"  # bounded: two unbounded ones side by side take time beyond the length of a line
 STEP_WORD = r"(?:global[_ ]step|train[_ ]?step|opt[_ ]?step|step|iteration|iter|it|batch)s?"
-STEP = re.compile(rf"(?<![A-Za-z_/]){STEP_WORD}['\"]?{GAP}[:=#]?{GAP}\[?{GAP}(\d{{1,15}})(?![\d.]*[A-Za-z%])", re.I)
+STEP = re.compile(
+    rf"(?<![A-Za-z_/]){STEP_WORD}['\"]?{GAP}[:=#]?{GAP}\[?{GAP}(\d{{1,15}})(?![\d.]*(?:[A-Za-z%]|,\d{{3}}(?!\d)))", re.I
+)
 # "Total Iterations 20000", "Total optimization steps = 500", "max steps: 500"; in the plural "warmup steps: 100".
 OF_TOTAL = re.compile(
     r"(?<![A-Za-z])(?:(?:total|max(?:imum)?|num(?:ber)?(?:[ _]of)?)"
