@@ -34,6 +34,7 @@ PATTERNS["memory"] += f"|{OF_MEMORY}"
 WORDS = {topic: re.compile(names, re.IGNORECASE) for topic, names in NAMES.items()}
 WORDS["memory"] = re.compile(f"{NAMES['memory']}|{OF_MEMORY}", re.IGNORECASE)
 LONGEST_WORDS, LONGEST_LINE = 40, 4096  # characters
+MOST_BYTES = 64 << 20  # that are looked through: what a job prints shows in its first hours
 
 
 class NamedLines:
@@ -42,12 +43,14 @@ class NamedLines:
     def __init__(self, file: int) -> None:
         self.file = file
         self.found: dict[Topic, NamedLine] = {}
+        self._looked = 0
 
     def take(self, text: bytes, block: bytes, line: int) -> None:
         """Look through whole lines, the first of them with this number; ``text`` is ``block`` with line feeds for
         carriage returns, which end no line by count."""
-        if len(self.found) == len(PATTERNS) or not text:
+        if len(self.found) == len(PATTERNS) or not text or self._looked > MOST_BYTES:
             return
+        self._looked += len(text)
         begins, column = lines_of(text)
         for topic, pattern in PATTERNS.items():
             if topic in self.found:
