@@ -65,13 +65,16 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     hosts = {*(each.host for each in started), *(rank.host for rank in run.ranks)}
     numbers = np.unique(np.concatenate(steps))
     spans = _spans(numbers)
+    if len(tables) == 1 and run.job_log is not None and run.job_log.step_time == "bar":
+        spans = _covered(run.job_log.steps)
+        numbers = numbers[:0]
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
         ranks_stated=len(tables) > 1 or of_output is None or run.job_log is None or run.job_log.ranks_stated,
         least_ranks=_least_ranks(run),
         workers="" if of_operations is None or run.operations is None else _workers(run.operations),
         steps=spans,
-        steps_not_listed=len(numbers) - sum(last - first + 1 for first, last in spans),
+        steps_not_listed=max(len(numbers) - sum(last - first + 1 for first, last in spans), 0),
         epochs=_uncounted_epochs(run),
         between_lines=len(tables) == 1 and run.job_log is not None and run.job_log.step_time in DIFFERENCES,
         hosts=_named(hosts),
@@ -99,6 +102,18 @@ def _least_ranks(run: Run) -> int | None:
 def _named(hosts: Iterable[str]) -> list[str]:
     """Names of hosts in order, each once."""
     return sorted({printable(host, LONGEST_HOST) for host in hosts if host})
+
+
+def _covered(steps: pd.DataFrame) -> list[tuple[int, int]]:
+    """The steps that groups of updates are of, up to ``MOST_SPANS`` unbroken rows of them."""
+    found: list[tuple[int, int]] = []
+    ordered = steps.sort_values("step")
+    for last, span in zip(ordered["step"].tolist(), ordered["span"].tolist(), strict=True):
+        if found and last - span <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        elif len(found) < MOST_SPANS:
+            found.append((last - span + 1, last))
+    return found
 
 
 def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:

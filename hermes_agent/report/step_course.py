@@ -88,6 +88,12 @@ def even_steps(profile: Profile) -> Fact | None:
     return variation if variation.value <= EVEN_PCT else None
 
 
+def rounded(profile: Profile, apart_pct: float) -> bool:
+    """Whether so much of a difference may be but the whole seconds of a progress bar."""
+    log = profile.run.job_log
+    return not profile.traced and log is not None and apart_pct <= 100.0 * log.rounding
+
+
 def overview(profile: Profile, marked: bool) -> list[Sentence]:
     """The breakdown in one sentence; none where what the device did is missing from it."""
     if device_work_missing(profile):

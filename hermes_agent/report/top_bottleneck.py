@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from hermes_agent.report.answer_basis import stands_for
-from hermes_agent.report.step_course import even_steps, part_share
+from hermes_agent.report.step_course import even_steps, part_share, rounded
 from tools.analyzers.steps.step_time import untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
@@ -123,12 +123,23 @@ def _only_leads(profile: Profile, ranking: Ranking, takes: str, step: Fact) -> S
             if size.metric != "frame_share_pct" and size.value and size.value == sizes.get(size.unit):
                 text = f"{takes}; {{1}} of it lies in one place (lead 1), but why is not known."
                 return Sentence(text, (step, size))
-    if (variation := even_steps(profile)) is not None:
-        steps = "the lines" if profile.series is not None and profile.series.averaged else "steps"
-        return Sentence(f"{takes}; {steps} are even ({{1}} variation), and {NOT_JUDGED}.", (step, variation))
+    if (even := _even(profile, takes, step)) is not None:
+        return even
     return Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,))
 
 
+def _even(profile: Profile, takes: str, step: Fact) -> Sentence | None:
+    """That steps are even, as far as their clock shows it; None where they are not, or that is not known."""
+    variation = even_steps(profile)
+    if variation is None:
+        return None
+    if rounded(profile, variation.value):
+        return Sentence(f"{takes}; the lines are even as far as {CLOCK} shows it, and {NOT_JUDGED}.", (step,))
+    steps = "the lines" if profile.series is not None and profile.series.averaged else "steps"
+    return Sentence(f"{takes}; {steps} are even ({{1}} variation), and {NOT_JUDGED}.", (step, variation))
+
+
+CLOCK = "a progress bar's clock of whole seconds"
 NOT_JUDGED = "whether that is fast for this model is not in the job's output"
 
 

@@ -11,6 +11,7 @@ from hermes_agent.questions.answers.steps import start_left_out
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.reading.question import YES_OR_NO, Question, wording
+from hermes_agent.report.step_course import rounded
 from tools.analyzers.steps.output_warnings import single_line
 from tools.metrics.recorded.level_change import several_levels, turning
 from tools.metrics.recorded.series import step_series_of
@@ -152,8 +153,9 @@ def _range(discussion: Discussion, profile: Profile) -> str:
     if series is not None and series.averaged:
         said = any(note.startswith(series.averaged) for note in series.notes)
         why = "" if said else f" ({series.averaged})"
-        most = f"at most {{{metric}:statistic=max}} over the steps of one line"
-        text = f"Steps take {{{metric}:statistic=mean}} on average, {most}{why}."
+        most = f", at most {{{metric}:statistic=max}} over the steps of one line"
+        above_pct = 100.0 * (float(series.slowest_ms.max()) / series.mean_ms - 1.0)
+        text = f"Steps take {{{metric}:statistic=mean}} on average{'' if rounded(profile, above_pct) else most}{why}."
         return paragraph([discussion.say(text), left_out(profile)])
     text = f"Steps take {{{metric}:statistic=mean}} on average, {{{metric}:statistic=max}} at most."
     return paragraph([discussion.say(text), "" if series is None else start_left_out(series)])

@@ -11,9 +11,11 @@ from hermes_agent.questions.answers.steps import which_step
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.reading.question import Question, wording
+from hermes_agent.report.step_course import rounded
 from tools.run.recorded.job_log import JobLog
 
 FLUCTUATION, CHANGE = "step_time.fluctuation", "step_time.change_point"
+EVEN_BY_CLOCK = "The means over several steps differ by no more than a clock of whole seconds does not show."
 REASON = re.compile(r"\bwhy\b")
 
 
@@ -59,6 +61,9 @@ def how_steady(discussion: Discussion, question: Question) -> str | None:
         text = "The values of the lines: {series_step_ms:statistic=median} in the median, the lowest "
         text += "{series_step_ms:statistic=min}, the highest {series_step_ms:statistic=max}."
         lead = f"How much single steps vary is not known: {series.averaged}."
+        spread_pct = 100.0 * (float(series.slowest_ms.max()) / float(series.slowest_ms.min()) - 1.0)
+        if rounded(discussion.profile(), spread_pct):
+            return paragraph([lead, EVEN_BY_CLOCK, left_out(discussion.profile())])
         return paragraph([lead, discussion.say(text), left_out(discussion.profile())])
     check = discussion.check(FLUCTUATION)
     said = paragraph(check.text) if check is not None and cited_ids(" ".join(check.text)) else ""

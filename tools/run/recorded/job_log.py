@@ -564,6 +564,7 @@ class JobLog:
     validated: bool = False  # the time of a step line holds a validation, whose figures it states
     epochs: Epochs | None = None  # of the step lines that are used; None where they name none
     bar_total: int = 0  # what the bar counts to whose steps are used, if these may be the epochs of the job
+    rounding: float = 0.0  # share of the time of a row that the whole seconds of a progress bar do not show
     throughput: Throughput | None = None  # where the lines state it and no time
     recompilations: tuple[Recompilation, ...] = ()  # by torch.compile's log
     test_starts: tuple[

@@ -23,6 +23,7 @@ EVALUATED_SIZE = re.compile(
 HEADING = re.compile(r"\W{0,9}epoch\W{0,4}\d{1,9}(?:\W{0,3}(?:/|of)\W{0,3}\d{1,9})?\W{0,9}\Z", re.I)
 LOSS = re.compile(r"(?<![A-Za-z])loss(?![A-Za-z])", re.I)
 RUNS_TRAINING = "unning training"  # of HF Trainer
+RATE_DIGITS = 0.005  # a rate is shown with two digits behind the point in the unit in which it is above 1
 AGREES_S = 0.5  # a clock of whole seconds is cut: the middle of what it may be
 
 
@@ -42,12 +43,12 @@ def work_of(text: str) -> Said:
 
 
 def whole_s(done: int, elapsed_s: float, step_ms: float, exact: bool) -> float | None:
-    """How long a finished bar took: its clock, or, where that is cut to whole seconds and short, its rate, if both
+    """How long a finished bar took: its clock, or, where that is cut to whole seconds and short, its mean rate, if both
     agree."""
     if exact:
         return elapsed_s
     by_rate_s = done * step_ms / 1e3
-    if step_ms > 0 and abs(by_rate_s - elapsed_s - AGREES_S) <= AGREES_S:
+    if step_ms > 0 and abs(by_rate_s - elapsed_s - AGREES_S) <= AGREES_S + RATE_DIGITS * by_rate_s:
         return by_rate_s
     return elapsed_s if elapsed_s >= LONG_S else None
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import median
 
 from tools.run.recorded.job_log import BarsApart
+from tools.sources.job_log.bar import LEAST_POINTS, RESOLUTION_S, Bar, chained, joined
 from tools.sources.job_log.bar_lines import EVALUATION, OF_STEPS, OTHER, SHORTEST_MS, BarPoint
 from tools.sources.job_log.bar_work import (
     BEHIND_LINES,
@@ -22,101 +19,14 @@ from tools.sources.job_log.bar_work import (
     work_of,
 )
 
-LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
 DIGITS = re.compile(r"\d+")
-WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
 EPOCH_NUMBER = re.compile(r"\bep(?:och)?s?[ :#=\[]{0,3}(\d{1,9})", re.I)
 HELD_SHARE = 2  # updates of a bar of steps for each evaluation between them
 MOST_EVALUATED = 1 << 14
-# A name that moves on with the bar: "Epoch 9/10" of a bar that has done 8 or 9 of 10.
-NAMED_EPOCH = re.compile(r"\bepochs?:?\s{0,3}\[?(\d{1,9})\s?/\s?(\d{1,9})", re.I)
 LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same text
-RESOLUTION_S = 1.0
-LEAST_PART_S = 20.0  # whole seconds are exact to 5 % of it: updates are joined until so much time has passed
 APART_LINES = 2  # a bar that is drawn again stands in the same line or the next one
+BEGIN_PART = 2  # an update in the first half of a bar, behind its end and other text, is of the next epoch
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
-MOST_POINTS = 1 << 20
-LEAST_POINTS = 2
-LEAST_ENDS = 2  # of epochs, before more of them are expected
-
-
-@dataclass
-class Bar:
-    """The updates of one bar, epochs joined: steps done, seconds and ms of a step (-1 where not shown), lines."""
-
-    name: str
-    total: int = 0
-    done: array[int] = field(default_factory=lambda: array("q"))
-    elapsed_s: array[float] = field(default_factory=lambda: array("d"))
-    step_ms: array[float] = field(default_factory=lambda: array("d"))
-    line: array[int] = field(default_factory=lambda: array("q"))
-    before: int = 0  # steps of the epochs before
-    before_s: float = 0.0
-    number: tuple[str, ...] = ()  # the digits of its name, such as the epoch's
-    whole: bool = True  # each of its updates ends an epoch, so that its time is that of all its steps
-    named_epochs: bool = True  # its name counts on with it to the same total: its items are epochs
-    ends: int = 0  # updates that end an epoch
-    mixed: bool = False  # updates of processes at different steps: the time between two is of neither
-    since: int = 0  # the line at which this epoch began
-    held: int = 0  # times that another bar began and ended between two of its updates
-    losses: bool = False  # it shows the loss behind its rate
-    trained: int = 0  # lines behind it that show it is of the training
-    validated: int = 0  # of an evaluation
-    said_line: int = 0  # the first of these
-    epoch: int | None = None  # by its name
-    shown_s: array[float] = field(default_factory=lambda: array("d"))  # of all updates with rounded counts
-
-    def add(self, point: BarPoint, line: int) -> None:
-        """Append an update that counts on; those of no further step are left out."""
-        done = self.before + point.done
-        if point.rounded and point.elapsed_s is not None and len(self.shown_s) < MOST_POINTS:
-            self.shown_s.append(point.elapsed_s)
-        if (self.done and done <= self.done[-1]) or len(self.done) >= MOST_POINTS:
-            return
-        self.whole &= point.done == point.total
-        self.named_epochs &= _names_its_count(point)
-        self.ends += point.done == point.total
-        self.done.append(done)
-        self.elapsed_s.append(-1.0 if point.elapsed_s is None else self.before_s + point.elapsed_s)
-        self.step_ms.append(-1.0 if point.step_ms is None else point.step_ms)
-        self.line.append(line)
-
-    def next_epoch(self) -> None:
-        """The following updates count from 0 and continue this bar."""
-        self.before = self.done[-1] if self.done else 0
-        self.before_s = max(self.elapsed_s, default=0.0)
-
-    @property
-    def mostly_ends(self) -> bool:
-        """Whether its updates are the ends of epochs, and hardly others between: some show the begin of the next."""
-        return self.whole or (self.ends >= LEAST_ENDS and 2 * self.ends > len(self.done))
-
-    @property
-    def holds_passes(self) -> bool:
-        """Whether another bar is drawn from its begin to its end at nearly each of its updates: epochs or the like."""
-        return self.held >= LEAST_POINTS and len(self.done) <= self.held + 2  # with its begin
-
-    @property
-    def of_job(self) -> int:
-        """What it counts to where that may be the epochs of the job; 0 where it counts steps or counts again."""
-        return 0 if self.before or WITHIN_EPOCH.search(self.name) else self.total
-
-    @property
-    def part_s(self) -> float:
-        """The time that two updates must be apart, so that the time of a step between them is exact to 5 %."""
-        gaps = [after - before for before, after in pairwise(self.shown_s) if after > before]
-        return max(LEAST_PART_S, LOGGED_PARTS * median(gaps)) if gaps else LEAST_PART_S
-
-    @property
-    def seconds(self) -> float:
-        """Time that it shows from its first to its last update; 0 where it shows none."""
-        shown = [each for each in self.elapsed_s if each >= 0]
-        return max(shown) - min(shown) if shown else 0.0
-
-
-def _names_its_count(point: BarPoint) -> bool:
-    named = NAMED_EPOCH.search(point.name)
-    return named is not None and int(named[2]) == point.total and point.done in (int(named[1]) - 1, int(named[1]))
 
 
 Kind = tuple[str, int]
@@ -141,13 +51,14 @@ class Bars:
         self._sizes: set[int] = set()  # of data to evaluate with, as lines state them
         self.again = 0  # places at which the epoch in the name begins again
         self._last: tuple[Bar, BarPoint, int] | None = None  # of the last update
+        self._said = False  # a line that is no update, and no update since
         self._open: dict[tuple[str, int], Bar] = {}
         self._behind: dict[tuple[str, int], BarsApart] = {}  # a bar behind another, which has not moved on so far
 
     def take(self, point: BarPoint, line: int) -> None:
         """Sort an update to its bar; a count that falls begins the next epoch, or another bar of that name."""
         kind, numbers = (" ".join(DIGITS.sub("#", point.name).split()), point.total), tuple(DIGITS.findall(point.name))
-        bar = self._open.get(kind)
+        bar, again = self._open.get(kind), self.again
         epoch = EPOCH_NUMBER.search(point.name)
         if bar is not None and epoch and bar.epoch is not None and int(epoch[1]) < bar.epoch and _ended(bar, point):
             self.again += 1
@@ -158,13 +69,14 @@ class Bars:
         if bar is not None and _ends_next(bar, point, line, numbers):
             bar.next_epoch()
         elif bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
-            if numbers != bar.number or _next_began(bar, point):
+            begins = self._said and _ended(bar, point) and BEGIN_PART * point.done <= point.total
+            if numbers != bar.number or begins or _next_began(bar, point):
                 bar.next_epoch()
             else:
                 mixed = self._falls_behind(kind, _apart(bar, point, line))
                 bar = None
         if bar is None:
-            bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed)
+            bar = self._open[kind] = Bar(point.name, point.total, mixed=mixed, again=self.again > again)
             self.bars.append(bar)
         bar.trained += self._heading
         self._heading = False
@@ -180,6 +92,7 @@ class Bars:
             postfix, _, behind = point.behind.partition("]")
             bar.losses |= LOSS.search(postfix) is not None
             self.said(behind, line)
+        self._said = False
 
     def _held(self, bar: Bar) -> bool:
         """Whether another bar began and ended since the bar's last update."""
@@ -190,6 +103,7 @@ class Bars:
 
     def said(self, text: str, line: int) -> None:
         """Read a line behind an update, which may say what the bar was of; the first that says so counts."""
+        self._said = True
         self.trained |= RUNS_TRAINING in text
         self._heading |= HEADING.match(text) is not None
         if (size := EVALUATED_SIZE.search(text)) is not None:
@@ -208,12 +122,15 @@ class Bars:
             self._evaluation(point, at, _kind(bar))
 
     def _evaluation(self, point: BarPoint, line: int, kind: Kind | None) -> None:
-        """Keep the time of an evaluation that a finished bar counts, of a bar that is drawn again once."""
+        """Keep the time of an evaluation that a finished bar counts; of a bar that is drawn again at its end the last
+        one, which shows the mean rate and not that of the last updates."""
         seconds = (
             None if point.elapsed_s is None else whole_s(point.done, point.elapsed_s, point.step_ms or 0.0, point.exact)
         )
         drawn = bool(self._ended_s) and line - self._ended_s[-1][1] <= 1
-        if seconds and not drawn and len(self._ended_s) < MOST_EVALUATED:
+        if seconds and drawn:
+            self._ended_s[-1] = (seconds, *self._ended_s[-1][1:])
+        elif seconds and len(self._ended_s) < MOST_EVALUATED:
             self._ended_s.append((seconds, line, kind))
 
     def _falls_behind(self, kind: tuple[str, int], found: BarsApart | None) -> bool:
@@ -305,25 +222,12 @@ class Bars:
         for bar in self.bars:
             kinds.setdefault((DIGITS.sub("#", bar.name), bar.total), []).append(bar)
         mixed = {kind: own for kind, own in kinds.items() if any(bar.mixed for bar in own)}
-        others = [bar for kind, own in kinds.items() if kind not in mixed for bar in own]
-        return [*others, *(_joined(own) for own in mixed.values())]
+        others = [bar for kind, own in kinds.items() if kind not in mixed for bar in chained(own)]
+        return [*others, *(joined(own) for own in mixed.values())]
 
     def _may_train(self, bar: Bar) -> bool:
         """Whether a bar of one update counts steps: by its name, or without one where steps are trained."""
         return bool(OF_STEPS.search(bar.name)) or (self.trained and not bar.name)
-
-
-def _joined(bars: list[Bar]) -> Bar:
-    """The updates of several bars by the steps done, of a step the first."""
-    whole = Bar(bars[0].name, bars[0].total, named_epochs=all(bar.named_epochs for bar in bars), mixed=True)
-    updates = (each for bar in bars for each in zip(bar.done, bar.line, bar.elapsed_s, bar.step_ms, strict=True))
-    for done, line, elapsed_s, step_ms in sorted(updates):
-        if not whole.done or done > whole.done[-1]:
-            whole.done.append(done)
-            whole.line.append(line)
-            whole.elapsed_s.append(elapsed_s)
-            whole.step_ms.append(step_ms)
-    return whole
 
 
 def _of_items(bar: Bar) -> bool:

@@ -116,6 +116,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         unnamed_bar=any(log.unnamed_bar for log in used),
         validated=any(log.validated for log in used),
         epochs=next((log.epochs for log in used), None),
+        rounding=max(log.rounding for log in used),
         bar_total=next((log.bar_total for log in used), 0),
         recompilations=tuple(each for log in logs for each in log.recompilations),
         test_starts=tuple(each for log in logs for each in log.test_starts),

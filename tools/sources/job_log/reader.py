@@ -26,8 +26,8 @@ from tools.run.recorded.job_log import (
     Throughput,
 )
 from tools.sources.decompress import Expansion, Readable
+from tools.sources.job_log.bar import LEAST_PART_S
 from tools.sources.job_log.bar_rows import bar_rows
-from tools.sources.job_log.bars import LEAST_PART_S
 from tools.sources.job_log.collect import ENGINE, Collector
 from tools.sources.job_log.file_ranks import UNNAMED
 from tools.sources.job_log.grammars.generic_lines import FREE_LINES
@@ -171,6 +171,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         unnamed_bar=any(series.unnamed for series in chosen.values()),
         validated=any(series.validated for series in chosen.values()),
         epochs=next((series.epochs for series in chosen.values()), None),
+        rounding=max((series.rounding for series in chosen.values()), default=0.0),
         bar_total=next((series.total for series in chosen.values()), 0),
         throughput=None if tables else _throughput(collector.streams, file),
         single_rates=_throughput(collector.streams, file) if METRIC_LOGGER in of_window else None,

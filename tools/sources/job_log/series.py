@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tools.run.recorded.counters import SampleClock
 from tools.run.recorded.job_log import DIFFERENCES, MEANS, SINGLE, STEP_COLUMNS, Epochs, Restart, StepTime
+from tools.sources.job_log.bar import Bar
 from tools.sources.job_log.bar_rows import bar_rows
-from tools.sources.job_log.bars import Bar
 from tools.sources.job_log.grammars.given_pattern import GRAMMAR as GIVEN
 from tools.sources.job_log.grammars.step_figures import METRIC_LOGGER, Average, StepLine
 from tools.sources.job_log.meter_means import COLUMNS as METERS
@@ -81,6 +81,7 @@ class Series:
     restarts: tuple[Restart, ...] = ()
     epochs: Epochs | None = None
     total: int = 0  # of a progress bar
+    rounding: float = 0.0  # share of a row's time that the whole seconds of a progress bar do not show
     training: int = 0
     validated: bool = False
     unnamed: bool = False  # nothing shows that the bar counts training steps
@@ -396,4 +397,5 @@ def series_of_bar(bar: Bar, least: int = LEAST_ROWS) -> Series | None:
     if len(rows) < least:
         return None
     table = pd.DataFrame(rows).assign(**dict.fromkeys((*FIGURES, "written_ns"), MISSING))
-    return Series(_typed(table), kind, "progress bar", total=bar.of_job)
+    rounding = float(table["rounding"].median())
+    return Series(_typed(table), kind, "progress bar", bar.notes, total=bar.of_job, rounding=rounding)

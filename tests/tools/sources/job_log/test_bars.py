@@ -89,7 +89,7 @@ def test_epochs_of_one_process_are_one_series_and_not_two_processes(tmp_path: Pa
     log = read(tmp_path, "".join(epochs))
     assert log.bars_apart == ()
     assert log.steps["step"].iloc[-1] == 160
-    assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(1e3 * (16 + 160 - 2))  # from the first
+    assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(1e3 * (16.5 + 160))
 
 
 def test_an_epoch_whose_first_update_shows_the_time_of_the_one_before_is_no_other_process(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_finished_bars_below_each_other_are_epochs_where_name_and_time_differ(tm
         ("2", "00:30", "3.33it/s"),
     )
     text = "".join(f"Epoch {at}: 100%|####| 100/100 [{clock}<00:00, {rate}]\n" for at, clock, rate in drawn)
-    assert read(tmp_path, text).steps["wall_ms"].tolist() == [2000.0, 600.0, 300.0]
+    assert read(tmp_path, text).steps["wall_ms"].tolist() == pytest.approx([2000.0, 600.0, 300.0], rel=0.005)
 
 
 def test_bars_that_are_written_to_the_log_count_steps_with_three_digits(tmp_path: Path) -> None:
@@ -201,3 +201,58 @@ def test_finished_bars_of_epochs_are_all_counted_where_some_show_how_the_next_be
     assert steps["step"].iloc[-1] == 62_500
     assert steps["span"].sum() == 62_500
     assert steps["wall_ms"].to_numpy() == pytest.approx(227e3 / 6250, rel=1e-6)
+
+
+def epoch(seconds: float, total: int = 300, every: int = 1, name: str = "") -> str:
+    """A bar as tqdm draws it: whole seconds, the rate of the last updates, and at the end once more the mean rate."""
+
+    def drawn(done: int, rate: float) -> str:
+        at = int(seconds * done / total)
+        clock = f"{at // 60:02d}:{at % 60:02d}"
+        shown = f"{rate:5.2f}it/s" if rate >= 1 else f"{1 / rate:5.2f}s/it"
+        return f"\r{name}{100 * done // total:3d}%|###  | {done}/{total} [{clock}<00:00, {shown}]"
+
+    updates = [drawn(done, 1.19 * total / seconds) for done in range(every, total + 1, every)]
+    return f"\r{name}  0%|     | 0/{total} [00:00<?, ?it/s]" + "".join(updates) + drawn(total, total / seconds) + "\n"
+
+
+def test_epochs_of_the_same_pace_without_a_name_are_all_counted(tmp_path: Path) -> None:
+    """Each shows its first step after the same second, as another process would."""
+    times = [880.0 + at for at in range(30)]
+    log = read(tmp_path, "".join(f"{epoch(each)}loss 0.4\n" for each in times))
+    assert log.steps["span"].sum() == log.steps["step"].iloc[-1] == 9000
+    assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(1e3 * sum(times))
+    assert log.bar_total == 0
+    below = read(tmp_path, "".join(epoch(880.0 + 5 * (at % 2)) for at in range(6)))
+    assert below.steps["span"].sum() == 1800
+
+
+def test_bars_with_the_same_seconds_throughout_are_named(tmp_path: Path) -> None:
+    """Nothing stands between them: epochs of the same time, or the same one of several processes."""
+    (tmp_path / "job.out").write_text(epoch(880.0) * 3)
+    found = read_job_log(tmp_path / "job.out")
+    assert found.log is not None
+    assert found.log.steps["span"].sum() == 300
+    assert found.log.bar_total == 0
+    assert any("3 progress bars of 300 items show the same seconds" in note for note in found.notes)
+
+
+def test_short_epochs_take_the_mean_that_their_ends_show(tmp_path: Path) -> None:
+    """26 steps in 18.98 s: the clock shows 18 s, and the rate before the end is that of the last updates."""
+    log = read(tmp_path, "".join(epoch(18.98, 26, name=f"Epoch {at}: ") for at in range(40)))
+    assert log.steps["wall_ms"].tolist() == pytest.approx([730.0] * 40, rel=0.005)
+    assert set(log.steps["span"]) == {26}
+    assert log.rounding <= 0.005
+
+
+def test_parts_of_a_bar_end_where_it_ends(tmp_path: Path) -> None:
+    log = read(tmp_path, "".join(epoch(50.0, 100, name=f"Epoch {at}: ") for at in range(4)))
+    assert {100, 200, 300, 400} <= set(log.steps["step"])
+    assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(200e3)
+    assert log.rounding == pytest.approx(1 / 25, rel=0.3)
+
+
+def test_an_evaluation_takes_what_the_end_of_its_bar_shows(tmp_path: Path) -> None:
+    """The rate before the end is that of the last update."""
+    text = "".join(epoch(60.0, 50, name=f"Epoch {at}: ") + epoch(2.7, 2, name="Validating: ") for at in range(5))
+    assert [float(each.value) for each in read(tmp_path, text).evaluation_times] == pytest.approx([2.7] * 5, rel=0.01)
