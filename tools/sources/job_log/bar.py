@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from tools.sources.job_log.bar_lines import BarPoint
+from tools.sources.job_log.bar_lines import NO_TOTAL, BarPoint
 
 LOGGED_PARTS = 20.0  # updates: the moment at which a rounded count changes is known to one of them
 WITHIN_EPOCH = re.compile(r"step|iter|batch|\d", re.I)  # "Epoch 3": what it counts are no epochs
@@ -98,7 +98,8 @@ class Bar:
         found, before, before_s = [], 0, 0.0
         for first, end in pairwise((0, *self.begins, len(self.done))):
             if end > first:
-                found.append(Pass(first, end, before, before_s, self.done[end - 1] - before == self.total))
+                ended = self.done[end - 1] - before == self.total or (self.total == NO_TOTAL and end < len(self.done))
+                found.append(Pass(first, end, before, before_s, ended))
                 before, before_s = self.done[end - 1], max(before_s, *self.elapsed_s[first:end])
         return found
 

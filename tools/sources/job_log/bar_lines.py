@@ -18,6 +18,9 @@ TQDM = re.compile(
     rf"(?:({NUMBER})\s?(it/s|s/it|step/s|batch/s|s/?i?\s?\Z|it?/?\s?\Z)|\?)"
 )
 PLAIN = re.compile(rf"{COUNT}{GAP}\[(?P<elapsed>{NUMBER}s),{GAP}({NUMBER})\s?(it/s|s/it)")
+# A loop of unknown length: "Epoch 0: 603it [00:37, 25.89it/s]".
+ENDLESS = re.compile(rf"(?<=\s)(\d{{1,15}})it \[(?P<elapsed>\d[\d:]{{3,12}}), {{1,3}}(?:({NUMBER})(it/s|s/it)|\?it/s)")
+NO_TOTAL = -1
 RICH = re.compile(
     rf"(?<=\s)[^\s━╸╺]{{0,30}}[━╸╺]{{1,200}}{GAP}{COUNT}{GAP}(?P<elapsed>\d[\d:]{{1,12}}){GAP}•{GAP}\S{{0,12}}{GAP}"
     rf"({NUMBER})\s?(it/s|s/it)"
@@ -83,7 +86,7 @@ def bar_point(text: str) -> BarPoint | None:
         return None
     found = TQDM.search(text) or PLAIN.search(text) or RICH.search(text) or TICKED.search(text)
     if found is None:
-        return None
+        return _endless(text)
     done, total, elapsed, rate, unit = found.group(1, 2, "elapsed", *((3, 4) if found.re is TICKED else (4, 5)))
     shown = number(rate) if rate else None
     step_ms = (
@@ -97,6 +100,18 @@ def bar_point(text: str) -> BarPoint | None:
     name = _name_before(text, found.start()) or (GENERATION if GENERATION in text else "")
     exact = bool(elapsed) and elapsed.endswith("s") and "." in elapsed
     return BarPoint(name, int(done), int(total), seconds, step_ms, behind=text[found.end() :], exact=exact)
+
+
+def _endless(text: str) -> BarPoint | None:
+    """The update of a bar that counts to no total, where its name says that it counts steps."""
+    found = ENDLESS.search(text)
+    if found is None:
+        return None
+    name, shown = _name_before(text, found.start()), number(found[3]) if found[3] else None
+    if not OF_STEPS.search(name) or OTHER.search(name):
+        return None
+    step_ms = None if not shown or shown <= 0 else 1e3 * shown if found[4] == "s/it" else 1e3 / shown
+    return BarPoint(name, int(found[1]), NO_TOTAL, clock_s(found["elapsed"]), step_ms, behind=text[found.end() :])
 
 
 def _logged(text: str) -> BarPoint | None:

@@ -100,7 +100,9 @@ def _pass_s(bar: Bar, each: Pass) -> tuple[float, bool]:
 
 def _of_pass(bar: Bar, each: Pass, whole_s: float, by_mean: bool, part_s: float) -> Iterator[BarRow]:
     """Parts of so many seconds, of which the last goes on to the end of a finished pass."""
-    done, began_s, first = each.before, 0.0, each.first
+    done, began_s, first = each.before, 0.0, each.first + (bar.done[each.first] == each.before)
+    if first == each.end:
+        return
     if each.before == 0 and not bar.mostly_ends and not _from_start(bar):  # goes on from a checkpoint
         done, began_s, first = bar.done[first], bar.elapsed_s[first], first + 1
     elif each.before == 0 and bar.step_ms[first] > 0 and 1 <= bar.done[first] <= 1 < each.end - first:
@@ -111,7 +113,8 @@ def _of_pass(bar: Bar, each: Pass, whole_s: float, by_mean: bool, part_s: float)
     last_s = max(whole_s, began_s)
     for row in range(first, each.end):
         at_s = last_s if row == each.end - 1 else bar.elapsed_s[row] - each.before_s
-        ends = row == each.end - 1 if each.finished else at_s - began_s >= part_s
+        rest = row == each.end - 1 and (each.finished or (each.before > 0 and at_s - began_s >= LEAST_REST_S))
+        ends = rest or (not each.finished and at_s - began_s >= part_s)
         if bar.elapsed_s[row] < 0 or bar.done[row] == done:
             continue
         if ends or (at_s - began_s >= part_s and (last_s - at_s >= part_s or not each.finished)):

@@ -256,3 +256,21 @@ def test_an_evaluation_takes_what_the_end_of_its_bar_shows(tmp_path: Path) -> No
     """The rate before the end is that of the last update."""
     text = "".join(epoch(60.0, 50, name=f"Epoch {at}: ") + epoch(2.7, 2, name="Validating: ") for at in range(5))
     assert [float(each.value) for each in read(tmp_path, text).evaluation_times] == pytest.approx([2.7] * 5, rel=0.01)
+
+
+def test_a_bar_of_unknown_length_is_a_series_of_steps(tmp_path: Path) -> None:
+    """13 s until the first step, then 25 a second; a second epoch that was stopped."""
+
+    def shown(epoch: int, first_s: float, last: int) -> str:
+        head = (
+            f"Epoch {epoch}: 0it [00:00, ?it/s]\n" + f"Epoch {epoch}: 1it [00:{int(first_s):02d}, {first_s:.2f}s/it]\n"
+        )
+        updates = ((done, int(first_s + done / 25)) for done in range(4, last + 1, 4))
+        drawn = (f"Epoch {epoch}: {done}it [{at // 60:02d}:{at % 60:02d}, 25.10it/s]\n" for done, at in updates)
+        return head + "".join(drawn)
+
+    log = read(tmp_path, shown(0, 13.1, 1000) + shown(1, 1.0, 340))
+    assert log.step_time == "bar"
+    assert log.steps["step"].tolist() == [1, 1000, 1340]
+    assert log.steps["wall_ms"].tolist() == pytest.approx([13_100.0, 40.0, 41.0], rel=0.05)
+    assert bar_point("Downloading shards: 5it [00:03, 1.50it/s]") is None
