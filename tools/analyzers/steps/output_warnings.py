@@ -220,7 +220,9 @@ def evaluation_times(profile: Profile, log: JobLog) -> list[Sentence]:
     by_stamps = all(each.begin_line for each in log.evaluation_times)
     lead = f"{count:,} {_rows(log)}s state the time of an evaluation"
     lead = f"By the time stamps of the lines that begin and end them, {count:,} evaluations took" if by_stamps else lead
-    return [say(f"{lead}{'' if by_stamps else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
+    by_bars = all(each.by_bar for each in log.evaluation_times)
+    lead = f"By their finished progress bars {count:,} evaluations took" if by_bars else lead
+    return [say(f"{lead}{'' if by_stamps or by_bars else ':'} {{0}} in the median ({{1}} to {{2}}).", *figures)]
 
 
 MOST_NAMED = 4

@@ -128,9 +128,11 @@ class StepNote(Cited):
 
 @dataclass(frozen=True)
 class EvaluationTime(Cited):
-    """The seconds of a whole evaluation by a line, or by the stamps of this line and of ``begin_line``."""
+    """The seconds of a whole evaluation by a line, by the stamps of this line and of ``begin_line``, or by a finished
+    progress bar."""
 
     begin_line: int = 0
+    by_bar: bool = False
 
 
 # "took_s" and "left_s": what the training took as a whole, and what is left of it; "passed_s": by a step line, without

@@ -200,7 +200,7 @@ def _evaluations(collector: Collector) -> tuple[EvaluationTime, ...]:
         return tuple(collector.messages.evaluated)
     bars = [each for stream in collector.streams.values() for each in stream.bars.evaluated]
     return tuple(
-        EvaluationTime(str(round(seconds, 6)), line, collector.file)
+        EvaluationTime(str(round(seconds, 6)), line, collector.file, by_bar=True)
         for seconds, line in sorted(bars, key=lambda each: each[1])
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.job_log.logs import read
-from tools.analyzers.steps.output_warnings import single_line
+from tools.analyzers.steps.output_warnings import evaluation_times, single_line
 from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.reader import read_job_log
 from tools.sources.load import load_run
@@ -256,6 +256,10 @@ def test_an_evaluation_takes_what_the_end_of_its_bar_shows(tmp_path: Path) -> No
     """The rate before the end is that of the last update."""
     text = "".join(epoch(60.0, 50, name=f"Epoch {at}: ") + epoch(2.7, 2, name="Validating: ") for at in range(5))
     assert [float(each.value) for each in read(tmp_path, text).evaluation_times] == pytest.approx([2.7] * 5, rel=0.01)
+    profile = Profile(load_run([tmp_path / "job.out"]))
+    assert profile.run.job_log is not None
+    (said,) = evaluation_times(profile, profile.run.job_log)
+    assert said.template.startswith("By their finished progress bars 5 evaluations took {0} in the median")
 
 
 def test_a_bar_of_unknown_length_is_a_series_of_steps(tmp_path: Path) -> None:
