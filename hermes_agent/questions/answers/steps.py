@@ -251,12 +251,18 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
             lead = f"By its records an unprofiled step{whose} takes {{series_step_ms:statistic=mean}} on average"
             text = f"{lead}; {series.averaged}."
         traced = discussion.say(f"The traced steps take {TRACED}", rank=rank) if profile.traced else ""
-        return paragraph([discussion.say(text, rank=rank), start_left_out(series), traced])
+        return paragraph([discussion.say(text, rank=rank), _held(discussion), start_left_out(series), traced])
     if len(profile.step_ms if rank is None else profile.rank(rank).steps) < FEW_STEPS:
         lead = f"A step{whose} takes {{step_time_ms:statistic=mean}}, as the mean of what was recorded."
         return discussion.say(f"{lead} So few steps do not show how steady it is; record ten or more.", rank=rank)
     text = f"A step{whose} takes {TRACED} The step time varies by {{step_variation_pct}}."
     return discussion.say(text, rank=rank)
+
+
+def _held(discussion: Discussion) -> str:
+    """What steps take without the evaluations and saves that are in their times; empty where that is not known."""
+    free = discussion.measured("side_work_free_ms")
+    return "" if free is None else discussion.say(wording("held_work"), free)
 
 
 def start_left_out(series: RunSeries) -> str:

@@ -43,7 +43,8 @@ def _stated(discussion: Discussion) -> str:
     log = profile.run.job_log
     taken = discussion.measured("stated_runtime_s")
     if taken is not None:
-        return discussion.say("By the job's output the whole training took {0}.", taken)
+        text = "By the job's output the whole training took {0}."
+        return discussion.say(wording("one_training_took") if _several(log) else text, taken)
     left, passed = stated_of_run(profile, "left_s"), stated_of_run(profile, "passed_s")
     if log is None or (left is None and passed is None):
         return ""
@@ -104,7 +105,19 @@ def _printed(discussion: Discussion) -> str:
     printed, apart = discussion.measured("printed_steps_s"), discussion.measured("step_lines_s")
     return paragraph(
         [
-            "" if printed is None else discussion.say(wording("printed_steps"), printed),
+            "" if printed is None else discussion.say(_which_printed(discussion.profile().run.job_log), printed),
             "" if apart is None else discussion.say(wording("lines_apart"), apart),
         ]
     )
+
+
+def _which_printed(log: JobLog | None) -> str:
+    """Which steps the sum is of: where the output holds several trainings, those of one."""
+    if log is None or not _several(log):
+        return wording("printed_steps")
+    return wording("printed_steps_alone") % (log.steps["line"].min(), log.steps["line"].max())
+
+
+def _several(log: JobLog | None) -> bool:
+    """Whether the output may hold several trainings, the steps being those of one."""
+    return log is not None and not log.steps.empty and bool(log.begins or log.trainings > 1)

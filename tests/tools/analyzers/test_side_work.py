@@ -43,6 +43,32 @@ def test_lines_with_an_evaluation_between_them_cost_what_they_take_longer(tmp_pa
     assert measure(profile, "side_work_free_ms").value == pytest.approx(2000)
 
 
+def means(held_ms: int, words: str = "begin validation on dev subset") -> str:
+    """Lines of fairseq, each with the mean over the 20 updates since the line before, every fifth after ``words``."""
+    lines = []
+    for place in range(1, 61):
+        held = place % 5 == 0
+        update_ms = (held_ms if held else 500) + place % 3
+        lines += [f"| INFO | fairseq_cli.train | {words}"] if held else []
+        lines.append(
+            f"| INFO | train_inner | epoch 001: {20 * place:6d} / 9000 loss=9.1, wps=9000, ups={1e3 / update_ms:.4f},"
+            f" wpb=4500, bsz=80, num_updates={20 * place}, lr=1e-05"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def test_a_mean_since_the_line_before_holds_the_evaluation_between_them_where_it_takes_longer(tmp_path: Path) -> None:
+    check = answer(profile_of(tmp_path, means(700)), SIDE_WORK)
+    (finding,) = check.findings
+    assert (finding.cause, finding.claim.facts[0].value) == ("evaluation_stall", 11)  # one in the start-up
+    assert finding.claim.facts[1].value == pytest.approx(20 * 200, rel=0.01)
+    assert [fact.value for fact in finding.details[0].facts] == [pytest.approx(501, rel=0.01)]
+
+
+def test_means_that_take_no_longer_hold_no_evaluation(tmp_path: Path) -> None:
+    assert check_of(profile_of(tmp_path, means(500)), SIDE_WORK) is None
+
+
 def test_lines_that_hold_saves_are_not_among_what_is_unexplained(tmp_path: Path) -> None:
     profile = profile_of(tmp_path, stamped(20, 600, "Saving model to out/model.pt, step 1"))
     (finding,) = answer(profile, SIDE_WORK).findings

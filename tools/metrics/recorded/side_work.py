@@ -31,15 +31,16 @@ def side_rows(profile: Profile) -> pd.DataFrame:
     """The usual lines of the slowest rank, in order, with two columns for the work that they hold by the output:
     ``evaluation``, ``save`` (True or False). UsageError where a line does not hold it, as a mean over several steps.
 
-    Where a step is known by the time between two lines, it holds what is named between them. Where lines state the time
-    of their step, it may be named before or after it: the side counts that takes longer.
+    Where a step is known by the time between two lines, it holds what is named between them; so may the mean that a
+    line states of the steps since the line before, and those lines that take longer do. Where lines state the time of
+    their step, it may be named before or after it: the side counts that takes longer.
     """
     log, series = job_log(profile), run_series(profile)
     if series.origin != "job_log":
         raise UsageError("the steps are not those of the job's output")
     own = log.steps[log.steps["rank"] == series.slowest_rank].sort_values(["file", "line", "step"])
     own = own.reset_index(drop=True)
-    if log.step_time in BETWEEN_LINES:
+    if log.step_time in BETWEEN_LINES or (log.step_time == "mean" and (own["span"] > 1).all()):
         columns = {work: _behind(own, notes) for work, notes in _notes(log).items()}
     elif log.step_time in OF_A_STEP and (own["span"] == 1).all():
         columns = {work: _longer_side(own, notes) for work, notes in _notes(log).items()}

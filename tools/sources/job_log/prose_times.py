@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tools.run.recorded.job_log import NamedTime
 from tools.sources.job_log.evaluation_times import evaluation_s
 from tools.sources.job_log.numbers import NUMBER, UNIT, in_ms
+from tools.sources.job_log.warnings import XLA_TOOK
 
 # "forward took 0.3 s", "[rank 0] all reduce took: 12 ms": at most four words, without a number of its own.
 TOOK = re.compile(
@@ -39,7 +40,7 @@ class ProseTimes:
             return
         named = TOOK.search(text)
         wall_ms = in_ms(named[2], named[3]) if named else None
-        if named is None or wall_ms is None or "poch" in named[1]:
+        if named is None or wall_ms is None or "poch" in named[1] or XLA_TOOK.search(text):
             return
         name = named[1].strip()
         if name in self.found or len(self.found) < MOST_NAMES:

@@ -33,6 +33,17 @@ def test_the_stated_time_of_a_training_that_ended_answers_both_questions(tmp_pat
         assert values(discussion, question)["stated_runtime_s"] == 79_179.0
 
 
+def test_of_an_output_with_another_training_the_sum_names_its_lines(tmp_path: Path) -> None:
+    first = "".join(f"step {step} loss 1.0 time 500 ms\n" for step in range(1, 61))
+    second = "".join(f"step {step} loss 3.0 time 500 ms\n" for step in range(1, 21))
+    discussion = of_text(tmp_path, f"{first}Training time 0:01:00\n{second}")
+    text = reply(discussion, WHOLE).text
+    assert "a training took" in text
+    assert "The steps of lines 1 to 60 take" in text
+    assert "all printed lines" not in text
+    assert unsupported(text, discussion) == []
+
+
 def test_what_is_left_is_by_the_last_line_and_the_steps_of_the_training_are_counted(tmp_path: Path) -> None:
     lines = "".join(D2.format(at // 6, 10 * (at % 6), 59 - at, 20 * at - 1) for at in range(1, 41))
     discussion = of_text(tmp_path, f"  MAX_ITER: 2000\n{lines}")
