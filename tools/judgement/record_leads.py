@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tools.analyzers.support.figures import measured
@@ -213,7 +214,18 @@ def _whole(profile: Profile, step: Fact) -> Sentence:
     return Sentence(SAID["timed"], (step, shares[largest]), (largest,))
 
 
+GENERATES = " Steps generate text (line %d states its length): longer texts take longer, and may be why steps differ."
+
+
 def _of_length(profile: Profile, step: Fact) -> Sentence:
+    """The step of which only the length is known, with what makes its length differ where the output names it."""
+    said, log = _length(profile, step), profile.run.job_log
+    if log is None or log.generated is None or not _uneven(profile):
+        return said
+    return replace(said, template=said.template + GENERATES % log.generated.line)
+
+
+def _length(profile: Profile, step: Fact) -> Sentence:
     """The step of which only the length is known, and how much that differs where it differs a lot."""
     waited = _stated_wait(profile, step)
     if not _uneven(profile):

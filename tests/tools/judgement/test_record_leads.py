@@ -151,3 +151,33 @@ def test_one_blocked_process_waits_for_no_rank_and_a_computing_one_loses_nothing
     assert (blocked.place.part, computing.place.part) == ("host", "compute")
     assert [blocked.impact_ms, computing.impact_ms] == pytest.approx([40.0, 97.0])
     assert "slow_link" not in [each.cause for each in (*blocked.candidates, *computing.candidates)]
+
+
+CACHE_OFF = "`use_cache=True` is incompatible with gradient checkpointing. Setting `use_cache=False`.\n"
+
+
+def _text_of(folder: Path, record: str) -> str:
+    """Three of each ten steps take 900 ms, the others 100; every tenth line is followed by a record."""
+    folder.mkdir()
+    lines = "".join(
+        f"step {step} loss 1.0 step time {900 if step * 7 % 10 < 3 else 100 + step % 3} ms\n"
+        + (record if step % 10 == 0 else "")
+        for step in range(1, 62)
+    )
+    (folder / "train.log").write_text(CACHE_OFF + lines, encoding="utf-8")
+    found = diagnose(Request(paths=(folder / "train.log",), cache_dir=folder / "cache"), lambda _: None)
+    checked = [sentence for check in found.checks for sentence in check.text]
+    return " ".join([*(each.claim for each in found.leads), *checked])
+
+
+def test_generated_texts_are_named_as_what_may_make_steps_differ(tmp_path: Path) -> None:
+    text = _text_of(tmp_path / "run", "{'loss': 0.0, 'completion_length': 386.5, 'reward': 0.1}\n")
+    assert "Steps generate text (line 12 states its length)" in text
+    assert "Transformers turns `use_cache` off" in text
+
+
+@pytest.mark.parametrize("record", ["", "{'loss': 0.0, 'max_completion_length': 512}\n", "{'rewards/chosen': 0.1}\n"])
+def test_without_the_length_of_a_text_nothing_is_said_of_generating(tmp_path: Path, record: str) -> None:
+    text = _text_of(tmp_path / "run", record)
+    assert "generate" not in text
+    assert "use_cache" not in text

@@ -60,6 +60,10 @@ MEANING: dict[WarningKind, str] = {
         "PyTorch Lightning says that the device has Tensor Cores, which `torch.set_float32_matmul_precision` would let"
         " products of float32 matrices use, with less precision: {0}."
     ),
+    "cache_off": (
+        "Transformers turns `use_cache` off because of gradient checkpointing; where that holds for the texts that"
+        " steps generate, each token takes longer: {0}."
+    ),
     "accumulation_warning": "PyTorch warns of gradients accumulated on another stream: {0}.",
 }
 STATED_S: dict[WarningKind, str] = {
@@ -148,6 +152,7 @@ def output_warnings(profile: Profile) -> Check | None:
         return None
     kinds = [each.kind for each in log.warnings if each.kind in MEANING]
     kinds = [kind for kind in kinds if kind != "unnamed_timeout" or not log.timeouts]  # the same ones, with a rank
+    kinds = [kind for kind in kinds if kind != "cache_off" or log.generated is not None]  # else it costs nothing
     said = failed_starts(log)
     said += [sentence for kind in kinds for sentence in _warned(profile, kind)]
     said += not_finite(profile)

@@ -88,6 +88,7 @@ WarningKind = Literal[
     "slow_tensors",
     "unfused_softmax",
     "float32_precision",
+    "cache_off",
 ]
 
 
@@ -561,6 +562,7 @@ class JobLog:
     failed_starts: tuple[Cited, ...] = ()  # the errors of starts behind which another one begins
     trainings: int = 1  # below each other in the text of the steps, as headers of their epochs show
     tokens_per_step: Cited | None = None  # by which times of steps follow from tokens per second
+    generated: Cited | None = None  # the first line with the length of texts that steps generate
     begins: int = 0  # places at which the step number begins again, other than ``restarts``
     unnamed_bar: bool = False  # the steps are those of a progress bar that does not name its work
     validated: bool = False  # the time of a step line holds a validation, whose figures it states

@@ -214,6 +214,7 @@ class Collector:
         stream = self._stream(line)
         stream.bars.said(text, line.number)
         self.failed.take(line.number, text)
+        self.content.note(line.number, text)
         if self._columns.head(text):
             return
         if (row := self._columns.row(text)) is not None:

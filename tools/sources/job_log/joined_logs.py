@@ -112,6 +112,7 @@ def joined(reads: Iterable[JobLog]) -> tuple[JobLog | None, tuple[str, ...]]:
         failed_starts=max((log.failed_starts for log in used), key=len),
         trainings=max(log.trainings for log in used),
         tokens_per_step=next((log.tokens_per_step for log in used if log.tokens_per_step), None),
+        generated=next((log.generated for log in used if log.generated), None),
         begins=max(log.begins for log in used),
         unnamed_bar=any(log.unnamed_bar for log in used),
         validated=any(log.validated for log in used),

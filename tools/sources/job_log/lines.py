@@ -134,6 +134,7 @@ WORDS = (
         b"extremely slow",
         b"unfused kernel",
         b"float32_matmul_precision",
+        b"use_cache=",
     ),
     *(
         b"Epoch: [",

@@ -167,6 +167,7 @@ def log_of(collector: Collector, name: str) -> tuple[JobLog | None, list[str]]:
         failed_starts=tuple(collector.failed.found),
         trainings=max([1, *(stream.keras.training for stream in collector.streams.values())]),
         tokens_per_step=collector.content.used if any(series.derived for series in chosen.values()) else None,
+        generated=collector.content.generated,
         begins=next((series.begins for series in chosen.values()), 0),
         unnamed_bar=any(series.unnamed for series in chosen.values()),
         validated=any(series.validated for series in chosen.values()),

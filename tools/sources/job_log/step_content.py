@@ -1,4 +1,5 @@
-"""How many tokens a step holds, where a line above the steps states it and the step lines state tokens per second."""
+"""What a step holds: how many tokens, where a line above the steps states it and the step lines state tokens per
+second, and that it generates text."""
 
 from __future__ import annotations
 
@@ -16,6 +17,10 @@ TOKENS = re.compile(
     r"\s{0,20}[:=]\s{0,9}(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?![\w.,]*\w)",
     re.I,
 )
+# The length of generated texts, as TRL and verl name it; not a limit ("max_completion_length").
+GENERATED = re.compile(
+    r"(?<![\w-])['\"]?(?:completion_length|completions/mean_length|response_length/mean)['\"]?\s?[:=]\s?['\"]?\d"
+)
 OF_ANY_PROGRAM = (GENERIC_LINES, JSON_LINES, DICTIONARY_LINES)
 
 
@@ -25,6 +30,7 @@ class StepContent:
     def __init__(self, file: int) -> None:
         self.file = file
         self.used: Cited | None = None
+        self.generated: Cited | None = None
         self._stated: Cited | None = None
         self._several = False
 
@@ -34,6 +40,11 @@ class StepContent:
             tokens = found[1].replace(",", "")
             self._several |= self._stated is not None and self._stated.value != tokens
             self._stated = self._stated or Cited(tokens, line, self.file)
+
+    def note(self, line: int, text: str) -> None:
+        """Read any line."""
+        if self.generated is None and "_length" in text and (found := GENERATED.search(text)):
+            self.generated = Cited(found[0], line, self.file)
 
     def timed(self, line: StepLine) -> StepLine:
         """The step line with the time that follows, where it states no time itself."""

@@ -155,6 +155,11 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
         ).search,
     ),
     (
+        "cache_off",
+        ("use_cache=",),
+        re.compile(r"use_cache=True`? is incompatible with gradient checkpointing").search,
+    ),
+    (
         "accumulation_warning",
         ("tream mismatch",),
         re.compile(r"[Gg]rad(?:ient)?[ _-]?accum\w{0,20}.{0,80}[Ss]tream mismatch").search,

@@ -44,6 +44,7 @@ STEPS = "".join(f"step {step} time 100 ms\n" for step in range(20))
             " `torch.set_float32_matmul_precision('medium' | 'high')` which will trade-off precision for performance.",
             "float32_precision",
         ),
+        ("`use_cache=True` is incompatible with gradient checkpointing. Setting `use_cache=False`.", "cache_off"),
     ],
 )
 def test_a_line_that_names_the_cpu_as_the_device_is_kept_with_its_number(tmp_path: Path, line: str, kind: str) -> None:
