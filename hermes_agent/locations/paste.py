@@ -32,7 +32,11 @@ WANTED = "paste lines with step times, NCCL or watchdog lines, samples of device
 LACKING = (
     (re.compile(rb"\bNCCL\b"), "of NCCL", "none that names its network, a connection or a warning"),
     (
-        re.compile(rb"\b(?:step|iter(?:ation)?|batch(?:_idx)?)s?\b\W{0,4}\d", re.I),
+        # Not the size of a batch: "[batch:256]" in a name, "batch: -1" of a configuration.
+        re.compile(
+            rb"\b(?:step|iter(?:ation)?|batch_idx)s?\b[^\w-]{0,4}\d|\bbatch\b(?:[\s\[#(]{1,3}\d|[^\w-]{1,4}\d+\s?/)",
+            re.I,
+        ),
         "with a step",
         "none that states its time in a form that is read (`--log-pattern` describes other forms)",
     ),

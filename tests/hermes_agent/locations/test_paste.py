@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_agent.cli.commands import ask, diagnose
-from hermes_agent.locations.paste import pasted, question_in, taken_apart
+from hermes_agent.locations.paste import pasted, question_in, seen, taken_apart
 from hermes_agent.locations.places import by_origin, origin
 from tests.hermes_agent.cli.execution import execute
 from tests.tools.sources.job_log.logs import megatron
@@ -141,9 +141,15 @@ def test_a_paste_that_cannot_be_read_is_not_named_by_its_folder(
     [
         ("NCCL is slow on my machines\n", "1 line of NCCL"),
         ("we are at step 5 of the training\n", "1 line with a step"),
+        ("Batch [7] of an epoch\nepoch 1, batch: 7/100\n", "2 lines with a step"),
         ("it took 3 s to load\nand 4 s to save\n", "2 lines with a time"),
     ],
 )
 def test_a_refused_paste_says_what_it_holds_and_what_is_missing(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         pasted(text.encode(), tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"Syncing run [Training][batch:256]\n", b"batch: -1\nimgsz: 640\n", b"batch=16\n"])
+def test_the_size_of_a_batch_is_no_step(text: bytes) -> None:
+    assert seen(text) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, replace
 
-from tools.run.recorded.job_log import NO_HEAD, Cited, EpochTime, EvaluationTime
+from tools.run.recorded.job_log import NO_HEAD, Cited, EpochTime, EvaluationTime, StepNote
 from tools.sources.job_log.bar_lines import bar_point
 from tools.sources.job_log.collective_reports import MISSING_HEAD, MissingRanks
 from tools.sources.job_log.comm_tests import (
@@ -24,6 +24,7 @@ from tools.sources.job_log.evaluation_times import (
     BRACKETS,
     EvaluationBrackets,
     Inferences,
+    begins_inference,
     names_evaluation,
     time_cost_s,
 )
@@ -248,6 +249,8 @@ class Collector:
             return True
         seconds = time_cost_s(text) if line.number - self._evaluation == 1 else None
         if seconds is None:
+            if begins_inference(text):
+                self.messages.noted("evaluation", StepNote("", line.number, self.file))
             return self.inferences.take(line.number, self.file, text, lambda: self._clock.seconds(line.stamp))
         self.messages.evaluated.append(EvaluationTime(str(seconds), line.number, self.file))
         return True

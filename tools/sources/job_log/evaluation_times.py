@@ -100,6 +100,11 @@ class Inferences:
         return True
 
 
+def begins_inference(text: str) -> bool:
+    """Whether the line begins the inference of an evaluation, which may not end in the text."""
+    return "tart inference" in text and BEGUN.search(text) is not None
+
+
 def names_evaluation(text: str) -> bool:
     """Whether the line ends an evaluation whose time the next line states."""
     return EVALUATED.match(text) is not None

@@ -164,12 +164,13 @@ class Messages:
         if not any(mark in text for mark in MARKS):
             return
         if (found := side_work(text)) is not None:
-            self._noted(found.kind, StepNote(found.words, line, self.file, found.step))
+            self.noted(found.kind, StepNote(found.words, line, self.file, found.step))
         elif not self._evaluating and evaluates(text):
             self._evaluating = True  # until the next step line: an evaluation prints many
-            self._noted("evaluation", StepNote("", line, self.file))
+            self.noted("evaluation", StepNote("", line, self.file))
 
-    def _noted(self, kind: str, note: StepNote) -> None:
+    def noted(self, kind: str, note: StepNote) -> None:
+        """Keep what a line says of an evaluation or a save."""
         if len(self.notes[kind]) < MOST_NOTES:
             self.notes[kind].append(note)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.sources.job_log.logs import megatron
+from tests.tools.sources.job_log.logs import megatron, read
 from tools.analyzers.registry import check_of
 from tools.sources.job_log.evaluation_times import evaluation_s, inference_s
 from tools.sources.load import load_run
@@ -132,3 +132,9 @@ def test_the_inference_of_an_evaluation_is_not_all_of_it(tmp_path: Path) -> None
 def test_the_time_of_an_inference_has_days_hours_and_parts_of_a_second(text: str, seconds: float | None) -> None:
     assert inference_s(INFERENCE.format(text)) == (None if seconds is None else pytest.approx(seconds))
     assert evaluation_s(INFERENCE.format(text)) is None
+
+
+def test_an_inference_that_does_not_end_in_the_text_is_an_evaluation(tmp_path: Path) -> None:
+    begun = "[01/02 10:20:00] d2.evaluation.evaluator INFO: Start inference on 3334 batches\n"
+    (note,) = read(tmp_path, megatron(*((at, 1000.0) for at in range(1, 30))) + begun).evaluations
+    assert note.line == 30
