@@ -21,7 +21,7 @@ DONE_BOTH = "evaluates the model and saves its state"
 UNDIVIDED = "How much of it the evaluation takes and how much the save is not recorded: either alone may be nearly all."
 UNDIVIDED_CAP = 0.45  # a hypothesis: one of two works that the lines name
 CAUSE = {"evaluation": "evaluation_stall", "save": "checkpoint_stall"}
-HELD = "At {0} the output says that it %s: each takes {1} longer, which adds {2} to the mean step"
+HELD = "At {0} the output says that it %s: %s takes {1} longer, which adds {2} to the mean step"
 METRICS = ("side_work_lines", "side_work_each_ms", "side_work_cost_ms", "side_work_pct")
 
 
@@ -89,7 +89,8 @@ def works_named(profile: Profile) -> tuple[Work, ...]:
 def _said(profile: Profile, work: Work) -> Sentence:
     lines, each, cost, share = measure_all(profile, *METRICS, work=work)
     done = DONE_BOTH if _undivided(profile, work) else DONE[work]
-    return say(f"{HELD % done} ({{3}} of it).", lines, each, cost, share)
+    which = "each" if lines.value > 1 else "it"
+    return say(f"{HELD % (done, which)} ({{3}} of it).", lines, each, cost, share)
 
 
 def _undivided(profile: Profile, work: Work) -> bool:
