@@ -589,7 +589,7 @@ def test_a_job_without_steps_does_not_answer_for_the_time_of_one_with_its_memory
 
 
 def test_what_is_not_understood_is_named_with_its_line(ask: Ask) -> None:
-    lines = ["Max steps : 9000", *counted(40, lambda at: 100.0 + at % 3), "VRAM : 79.2 GB of 80.0"]
-    assert "Line 1 (`Max steps`) may state it, in a form that is not read." in ask(lines, "how long will it take?")
+    lines = ["Num iters : 9000", *counted(40, lambda at: 100.0 + at % 3), "VRAM : 79.2 GB of 80.0"]
+    assert "Line 1 (`Num iters`) may state it, in a form that is not read." in ask(lines, "how long will it take?")
     assert "Line 42 (`VRAM`) may state it" in ask(lines, "how much device memory is used?")
     assert "may state it" not in ask(lines[1:-1], "how much device memory is used?")
