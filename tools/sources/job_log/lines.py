@@ -272,8 +272,9 @@ class LineReader:
         """The stream as UTF-8, in pieces of whole characters; nothing where it is no text."""
         pieces = iter(self.pieces)
         first = next(pieces, b"")
-        encoding = UTF16.get(first[:2])
-        if encoding is None and first.count(0) > MOST_NULLS * len(first):
+        zeros = first.count(0) > MOST_NULLS * len(first)
+        encoding = UTF16.get(first[:2]) if zeros else None  # each digit and space of it has a zero
+        if encoding is None and zeros:
             self.binary = True
             return
         if encoding is None:

@@ -118,6 +118,11 @@ def test_a_long_bar_is_read_by_its_clock_and_another_bar_is_no_training(tmp_path
     assert log.steps["line"].tolist() == [2] * 4
 
 
+def test_two_bytes_like_a_mark_of_utf_16_do_not_hide_a_text(tmp_path: Path) -> None:
+    text = "".join(f"step {step} time 100 ms\n" for step in range(20)).encode()
+    assert len(read(tmp_path, b"\xfe\xff" + text).steps) >= 19
+
+
 @pytest.mark.parametrize("kind", ["plain", "crlf", "utf-16", "gzip", "utf-8 mark", "no last line end"])
 def test_encodings_and_line_ends_do_not_matter(tmp_path: Path, kind: str) -> None:
     text = "first\n" + megatron((1, 100.0), (2, 110.0))
