@@ -158,11 +158,12 @@ def chained(bars: Sequence[Bar]) -> list[Bar]:
     throughout are drawn by several processes, and count once."""
     found: list[Bar] = []
     last: Pass | None = None
+    same = all(_copies(*pair) for pair in pairwise(bars) if all(each.passes for each in pair))
     for before, bar in pairwise((None, *bars)):
         assert bar is not None
         if before is None or last is None or not last.finished or not bar.passes or bar.again:
             found.append(deepcopy(bar))
-        elif not _copies(before, bar):
+        elif not same:
             _append(found[-1], bar)
         else:
             found[-1].copies += 1
@@ -171,11 +172,10 @@ def chained(bars: Sequence[Bar]) -> list[Bar]:
 
 
 def _copies(one: Bar, other: Bar) -> bool:
-    """Whether the last pass of one bar shows the times of the first pass of the other."""
+    """Whether both end after the same time, as bars of processes of one job do."""
     last, first = one.passes[-1], other.passes[0]
-    shown_s = {one.done[row] - last.before: one.elapsed_s[row] - last.before_s for row in range(last.first, last.end)}
-    rows = [row for row in range(first.first, first.end) if other.done[row] in shown_s]
-    return all(abs(shown_s[other.done[row]] - other.elapsed_s[row]) <= RESOLUTION_S for row in rows)
+    at_s = [one.elapsed_s[last.end - 1] - last.before_s, other.elapsed_s[first.end - 1]]
+    return not first.finished or abs(at_s[0] - at_s[1]) <= 2 * RESOLUTION_S
 
 
 def _append(bar: Bar, other: Bar) -> None:

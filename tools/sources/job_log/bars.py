@@ -25,7 +25,6 @@ HELD_SHARE = 2  # updates of a bar of steps for each evaluation between them
 MOST_EVALUATED = 1 << 14
 LIKE_EPOCH = 0.1  # of the time of an epoch by a profiler's table of the same text
 APART_LINES = 2  # a bar that is drawn again stands in the same line or the next one
-BEGIN_PART = 2  # an update in the first half of a bar, behind its end and other text, is of the next epoch
 OUT_OF_STEP = 2  # steps: ranks of one job print the same step before or after each other
 
 
@@ -51,7 +50,6 @@ class Bars:
         self._sizes: set[int] = set()  # of data to evaluate with, as lines state them
         self.again = 0  # places at which the epoch in the name begins again
         self._last: tuple[Bar, BarPoint, int] | None = None  # of the last update
-        self._said = False  # a line that is no update, and no update since
         self._open: dict[tuple[str, int], Bar] = {}
         self._behind: dict[tuple[str, int], BarsApart] = {}  # a bar behind another, which has not moved on so far
 
@@ -69,8 +67,7 @@ class Bars:
         if bar is not None and _ends_next(bar, point, line, numbers):
             bar.next_epoch()
         elif bar is not None and bar.done and bar.before + point.done < bar.done[-1]:
-            begins = self._said and _ended(bar, point) and BEGIN_PART * point.done <= point.total
-            if numbers != bar.number or begins or _next_began(bar, point):
+            if numbers != bar.number or _next_began(bar, point):
                 bar.next_epoch()
             else:
                 mixed = self._falls_behind(kind, _apart(bar, point, line))
@@ -92,7 +89,6 @@ class Bars:
             postfix, _, behind = point.behind.partition("]")
             bar.losses |= LOSS.search(postfix) is not None
             self.said(behind, line)
-        self._said = False
 
     def _held(self, bar: Bar) -> bool:
         """Whether another bar began and ended since the bar's last update."""
@@ -103,7 +99,6 @@ class Bars:
 
     def said(self, text: str, line: int) -> None:
         """Read a line behind an update, which may say what the bar was of; the first that says so counts."""
-        self._said = True
         self.trained |= RUNS_TRAINING in text
         self._heading |= HEADING.match(text) is not None
         if (size := EVALUATED_SIZE.search(text)) is not None:

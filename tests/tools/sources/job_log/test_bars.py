@@ -218,7 +218,7 @@ def epoch(seconds: float, total: int = 300, every: int = 1, name: str = "") -> s
 
 def test_epochs_of_the_same_pace_without_a_name_are_all_counted(tmp_path: Path) -> None:
     """Each shows its first step after the same second, as another process would."""
-    times = [880.0 + at for at in range(30)]
+    times = [880.0 + 5 * (at % 7) for at in range(30)]
     log = read(tmp_path, "".join(f"{epoch(each)}loss 0.4\n" for each in times))
     assert log.steps["span"].sum() == log.steps["step"].iloc[-1] == 9000
     assert (log.steps["wall_ms"] * log.steps["span"]).sum() == pytest.approx(1e3 * sum(times))
