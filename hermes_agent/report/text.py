@@ -149,7 +149,7 @@ class _Page:
         shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
         step_time = self.diagnosis.step_time_ms
         if step_time is None and not run.cut_ranks:
-            return self._line(f"{shown} · no steps")
+            return self._line(f"{shown} · no step times")
         if step_time is None:
             return self._line(f"{shown} · cut, nothing is measured")
         if not run.ranks and run.recorded is not None:

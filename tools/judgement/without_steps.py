@@ -91,7 +91,7 @@ def _of_output(profile: Profile, log: JobLog) -> tuple[str, str]:
         return "no trace was read, and timers do not show what their parts consist of", capture_of(profile)
     source = stated_by(profile.run)
     verb = "hold" if source.endswith("events") else "holds"
-    return f"no trace was read, and {source} {verb} no series of steps", STEP_LINES
+    return f"no trace was read, and {source} {verb} no series of step times", STEP_LINES
 
 
 def _of_test(profile: Profile, log: JobLog) -> str:

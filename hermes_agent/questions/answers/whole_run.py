@@ -22,8 +22,8 @@ BETWEEN = (*DIFFERENCES, "bar")  # step times that hold whatever lies between tw
 def whole_run(discussion: Discussion, question: Question) -> str:
     """How long an epoch or the whole training takes, as far as lines state it; else what is missing, and the figures
     there are."""
+    epochs = next((each.text for each in discussion.diagnosis.checks if each.analyzer == EPOCHS), [])
     if EPOCH.search(question.words):
-        epochs = next((each.text for each in discussion.diagnosis.checks if each.analyzer == EPOCHS), [])
         open_epoch = paragraph([wording("no_epoch"), may_state(discussion, "length")])
         return blocks([paragraph(epochs) or open_epoch, _printed(discussion), _pace(discussion)])
     stated = _stated(discussion)
@@ -33,7 +33,7 @@ def whole_run(discussion: Discussion, question: Question) -> str:
         price = wording("no_price") if not any(length) else wording("no_price_alone")
         return blocks([price, *length, _pace(discussion)])
     unknown = [wording("no_length"), may_state(discussion, "length"), _on_top(discussion)]
-    lead = "" if any(length) else paragraph(unknown)
+    lead = "" if any(length) else paragraph([*unknown, *epochs])
     return blocks([lead, *length, _printed(discussion), _pace(discussion)])
 
 

@@ -243,7 +243,7 @@ def test_what_was_seen_is_part_of_the_question_where_that_alone_is_not_understoo
 
 def test_whether_something_changed_is_not_known_without_steps(ask: Ask) -> None:
     said = ask([WATCHDOG.format(1)], "what changed over time?")
-    assert said.startswith("No series of steps was read")
+    assert said.startswith("No series of step times was read")
 
 
 def counted(count: int, wall_ms: Callable[[int], float], more: str = "") -> list[str]:
@@ -410,7 +410,7 @@ def test_means_over_a_window_are_never_called_even_and_rates_of_single_steps_sho
     main(["diagnose", str(tmp_path / "train.log"), "--no-llm"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "are even (" not in shown
-    assert "a mean over some of the last steps" in shown
+    assert "a mean over steps up to it" in shown
     assert ("the rate of each single step, 8/s" in shown) is uneven
 
 

@@ -555,7 +555,7 @@ def logged_tokens_per_s(profile: Profile) -> Measurement:
     """Median over the usual lines that state it, of the whole job or of one device as the program counts."""
     log = job_log(profile)
     if profile.series is None:
-        raise UsageError("the job's output holds no series of steps")
+        raise UsageError("the job's output holds no series of step times")
     usual = profile.series.usual[["rank", "step"]]
     own = log.steps[log.steps["tokens_per_s"] > 0].merge(usual, on=["rank", "step"])
     if own.empty:

@@ -49,7 +49,7 @@ NAME_CHARS = 61  # the name and the space behind it
 # Bars of other work than training steps.
 OTHER = re.compile(
     r"valid|eval|test|predict|sanity|map|filter|load|download|fetch|token|generat|sav|shard|collat|process|extract|build"
-    r"|compil|warm|cache|writ|read|pars|(?<![a-z])(?:val|dev)(?![a-z])|\bmAP\d",
+    r"|compil|warm|cache|writ|read|pars|trial|(?<![a-z])(?:val|dev)(?![a-z])|\bmAP\d",
     re.I,
 )
 EVALUATION = re.compile(r"valid|eval|test|(?<![a-z])(?:val|dev)(?![a-z])|\bmAP\d", re.I)
@@ -57,6 +57,8 @@ OF_STEPS = re.compile(r"step|train|iter|batch|epoch \d", re.I)  # a single updat
 # Ultralytics draws its bar behind the epoch, the memory and the losses; validation has other columns.
 ULTRALYTICS = re.compile(r"(?:\A|\s)(\d{1,6}/\d{1,6})\s{1,20}\d[\d.]{0,9}G(?:\s{1,20}\d[\d.]{0,9}){3,12}:\s{0,9}\Z")
 ROW_CHARS = 200  # of such a row
+TRIALS = "trials"  # what a search over settings counts, by the best one that it shows: each is a training
+BEST = re.compile(r"\bbest (?:loss|value|score|trial)\b", re.IGNORECASE)
 GENERATION = "open-end generation"  # what transformers says behind the bar of a loop that generates text
 SHORTEST_MS = 0.1  # no step with an optimizer is shorter: a bar of such items counts samples or the like
 
@@ -98,6 +100,7 @@ def bar_point(text: str) -> BarPoint | None:
     if elapsed:
         seconds = number(elapsed[:-1]) if elapsed.endswith("s") else clock_s(elapsed)
     name = _name_before(text, found.start()) or (GENERATION if GENERATION in text else "")
+    name = TRIALS if BEST.search(text, found.end()) else name
     exact = bool(elapsed) and elapsed.endswith("s") and "." in elapsed
     return BarPoint(name, int(done), int(total), seconds, step_ms, behind=text[found.end() :], exact=exact)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from tools.sources.job_log.tables import LIGHTNING_HEAD, TIMER_HEAD, csv_table, 
 from tools.sources.job_log.warnings import FLUSHES, crashed
 
 LOOKED_AT_BYTES = 1 << 18  # at the start and at the end: start-up messages may fill more than that
+PARTS_BETWEEN, PART_BYTES = 8, 1 << 16  # looked at between both
 MEMORY_ERROR = re.compile(r"OutOfMemoryError: (?:CUDA|HIP|NPU|XPU) out of memory|out of memory\. Tried to allocate \d")
 LIGHTNING = re.compile(r"\s*(?:FIT )?Profiler Report\s*\Z")
 ENOUGH_STEPS = 2  # lines: one alone may be a sentence, but for the forms of known programs
@@ -65,7 +66,7 @@ def is_job_log(path: Path, pattern: str = "") -> bool:
         start = beginning(path, LOOKED_AT_BYTES)
         if holds_records((bytes(start.data),), pattern):
             return True
-        return start.more and not _packed(path) and holds_records((_ending(path),), pattern)
+        return start.more and not _packed(path) and any(holds_records((part,), pattern) for part in _further(path))
     except OSError:
         return False
 
@@ -75,10 +76,15 @@ def _packed(path: Path) -> bool:
         return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-def _ending(path: Path) -> bytes:
+def _further(path: Path) -> Iterator[bytes]:
+    """The end of a file that is longer than its looked-at start, then parts between at equal distances."""
     with opened(path) as file:
-        file.seek(-LOOKED_AT_BYTES, os.SEEK_END)
-        return file.read(LOOKED_AT_BYTES)
+        size = file.seek(-LOOKED_AT_BYTES, os.SEEK_END) + LOOKED_AT_BYTES
+        yield file.read(LOOKED_AT_BYTES)
+        between = size - 2 * LOOKED_AT_BYTES
+        for part in range(max(0, min(PARTS_BETWEEN, between // PART_BYTES + 1))):
+            file.seek(LOOKED_AT_BYTES + part * max(PART_BYTES, between // PARTS_BETWEEN))
+            yield file.read(PART_BYTES)
 
 
 @dataclass

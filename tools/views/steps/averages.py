@@ -12,7 +12,7 @@ IN_WORDS: dict[StepTime, str] = {
     "unstated": "a line stands for several steps, and does not state whether its time is their mean or that of one",
     "sum": "only one step of several is printed, as timers of its parts, and the mean of all may be another",
     "mean": "each line gives the mean over the steps since the one before it",
-    "window": "each line gives a mean over some of the last steps, and does not state over how many",
+    "window": "each line gives a mean over steps up to it, over how many is not stated, maybe all since the start",
     "epoch": "each line gives the mean over the steps of its epoch",
     "block": "the time since the line before is divided by the steps between, evaluations and saves there included",
     "unwound": "the lines give running means, from which the mean of the steps between two lines is computed",

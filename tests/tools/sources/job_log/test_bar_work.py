@@ -122,3 +122,11 @@ def test_a_bar_that_holds_another_one_at_each_update_counts_no_steps(tmp_path: P
     text = "".join(f"{drawn}{bars(100, 1.0)}" for drawn in outer[:5]) + outer[5]
     log = read(tmp_path, text)
     assert set(log.steps["wall_ms"].round()) == {1000.0}
+
+
+def test_a_bar_of_a_search_over_settings_counts_no_steps(tmp_path: Path) -> None:
+    """Each of its items is a training; the best loss that it shows is of all of them."""
+    bar = "{:3d}%|##   | {}/30 [{}:00<90:00, 300.12s/it, best loss: 0.41]\n"
+    log = read(tmp_path, "".join(bar.format(at * 3, at, 5 * at) for at in range(1, 20)) + "CUDA out of memory\n")
+    assert log.steps.empty
+    assert log.evaluation_times == ()

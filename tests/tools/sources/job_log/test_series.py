@@ -10,6 +10,7 @@ import pytest
 from tests.tools.sources.job_log.logs import megatron, read
 from tools.sources.job_log.grammars.step_lines import step_line
 from tools.sources.job_log.reader import read_job_log
+from tools.sources.job_log.recognise import is_job_log
 
 
 def test_stamps_of_counted_lines_give_the_time_of_a_step(tmp_path: Path) -> None:
@@ -116,6 +117,16 @@ def test_a_long_bar_is_read_by_its_clock_and_another_bar_is_no_training(tmp_path
     log = read(tmp_path, f"start\n{bar}\n{evaluation}\n")
     assert log.steps["wall_ms"].tolist() == [110_000.0] * 4
     assert log.steps["line"].tolist() == [2] * 4
+
+
+def test_steps_between_long_messages_make_an_output(tmp_path: Path) -> None:
+    noise = "W loader: a sample was skipped because its file is empty\n" * 9000
+    steps = "".join(f"step {step} loss 1.0 time 100 ms\n" for step in range(20))
+    path = tmp_path / "job.out"
+    path.write_text(noise + steps + noise)
+    assert is_job_log(path)
+    path.write_text(noise + noise)
+    assert not is_job_log(path)
 
 
 def test_two_bytes_like_a_mark_of_utf_16_do_not_hide_a_text(tmp_path: Path) -> None:

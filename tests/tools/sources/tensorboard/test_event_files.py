@@ -97,7 +97,7 @@ def test_a_file_without_step_times_says_what_to_record(tmp_path: Path) -> None:
     found = ranking(profile)
     assert found.verdict == "inconclusive"
     assert any("none of its 1 scalars ('epoch_loss') shows the time" in each.note for each in profile.run.sources)
-    assert found.why.endswith("the TensorBoard events hold no series of steps")
+    assert found.why.endswith("the TensorBoard events hold no series of step times")
 
 
 def test_steps_of_scalars_are_attributed_to_them_and_a_change_of_level_leads(tmp_path: Path) -> None:
