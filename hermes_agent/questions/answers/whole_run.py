@@ -103,18 +103,20 @@ def _pace(discussion: Discussion) -> str:
 def _printed(discussion: Discussion) -> str:
     """What the printed steps take together, and how far apart the first and the last line are."""
     printed, apart = discussion.measured("printed_steps_s"), discussion.measured("step_lines_s")
+    log = discussion.profile().run.job_log
     return paragraph(
         [
-            "" if printed is None else discussion.say(_which_printed(discussion.profile().run.job_log), printed),
+            "" if printed is None or log is None else discussion.say(_which_printed(log), printed),
             "" if apart is None else discussion.say(wording("lines_apart"), apart),
         ]
     )
 
 
-def _which_printed(log: JobLog | None) -> str:
+def _which_printed(log: JobLog) -> str:
     """Which steps the sum is of: where the output holds several trainings, those of one."""
-    if log is None or not _several(log):
-        return wording("printed_steps")
+    if not _several(log):
+        steps = log.steps[log.steps["wall_ms"].notna()]
+        return wording("printed_steps") % ((steps["step"] - steps["span"]).min() + 1, steps["step"].max())
     return wording("printed_steps_alone") % (log.steps["line"].min(), log.steps["line"].max())
 
 
