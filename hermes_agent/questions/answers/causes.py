@@ -203,7 +203,7 @@ def _lead(subject: Subject, found: Sequence[CauseStatus], alone: bool, timed: bo
     if kinds == {"unwatched"}:
         return f"Nothing can be said about {subject.title}: Hermes has no analyzer for it yet."
     if kinds & {"open", "absent", "unwatched"}:
-        return paragraph([seen, wording(_open_lead(found, alone, timed, bool(seen))).format(subject.title)])
+        return paragraph([seen, _open_lead(found, alone, timed, bool(seen)).format(subject.title)])
     return f"Nothing points to {subject.title}: all checks for it are clean."
 
 
@@ -212,10 +212,10 @@ def _open_lead(found: Sequence[CauseStatus], alone: bool, timed: bool, seen: boo
     where something was read that could."""
     answered = any(check.status != "cannot_answer" for each in found if each.kind != "absent" for check in each.checks)
     if seen or (alone and answered):
-        return "seen_of"
+        return wording("seen_of")
     if timed:
-        return "timed_open"
-    return "nothing_found" if answered else "not_recorded"
+        return wording("timed_open")
+    return wording("nothing_points") if answered else wording("not_recorded")
 
 
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:

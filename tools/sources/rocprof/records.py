@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+
+# A table holds 64 bits; a damaged number is beyond.
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class Handle(msgspec.Struct):
     """An agent, a queue or a stream by its number."""
 
-    handle: int
+    handle: Whole
 
 
 class Correlation(msgspec.Struct):
     """What joins a call with the work that it asks for."""
 
-    internal: int = -1
+    internal: Whole = -1
 
 
 class Size(msgspec.Struct):
     """A grid or a group of work items."""
 
-    x: int = 0
-    y: int = 0
-    z: int = 0
+    x: Whole = 0
+    y: Whole = 0
+    z: Whole = 0
 
     @property
     def product(self) -> int:
@@ -36,28 +39,28 @@ class Size(msgspec.Struct):
 class Record(msgspec.Struct):
     """What all records hold."""
 
-    start_timestamp: int
-    end_timestamp: int
+    start_timestamp: Whole
+    end_timestamp: Whole
     correlation_id: Correlation = msgspec.field(default_factory=Correlation)
 
 
 class Call(Record):
     """A call of HIP or RCCL, or a range that the program marks."""
 
-    kind: int = -1
-    operation: int = -1
-    thread_id: int = 0
+    kind: Whole = -1
+    operation: Whole = -1
+    thread_id: Whole = 0
 
 
 class DispatchInfo(msgspec.Struct):
     """Where a kernel ran and with which sizes."""
 
     agent_id: Handle
-    kernel_id: int
+    kernel_id: Whole
     queue_id: Handle | None = None
     workgroup_size: Size = msgspec.field(default_factory=Size)
     grid_size: Size = msgspec.field(default_factory=Size)  # in work items, not in groups
-    group_segment_size: int = 0
+    group_segment_size: Whole = 0
 
 
 class Dispatch(Record, kw_only=True):
@@ -70,11 +73,11 @@ class Dispatch(Record, kw_only=True):
 class Copy(Record):
     """A copy; the sizes are in bytes."""
 
-    kind: int = -1
-    operation: int = -1
+    kind: Whole = -1
+    operation: Whole = -1
     src_agent_id: Handle | None = None
     dst_agent_id: Handle | None = None
-    bytes: int = -1
+    bytes: Whole = -1
     stream_id: Handle | None = None
 
 
@@ -98,7 +101,7 @@ class Operations(msgspec.Struct):
 class Message(msgspec.Struct):
     """The text of a marked range, by the number of its correlation."""
 
-    key: int
+    key: Whole
     value: Any = None
 
 
@@ -118,17 +121,17 @@ class Agent(msgspec.Struct):
     """A processor or a device."""
 
     id: Handle
-    type: int = 0
+    type: Whole = 0
     product_name: str = ""
     name: str = ""
-    cu_count: int = 0
-    logical_node_type_id: int = -1
+    cu_count: Whole = 0
+    logical_node_type_id: Whole = -1
 
 
 class Symbol(msgspec.Struct):
     """The name of a kernel."""
 
-    kernel_id: int
+    kernel_id: Whole
     kernel_name: str = ""
     formatted_kernel_name: str = ""
 
@@ -142,7 +145,7 @@ class Node(msgspec.Struct):
 class Metadata(msgspec.Struct):
     """Of the recording as a whole."""
 
-    pid: int = 0
+    pid: Whole = 0
     node: Node = msgspec.field(default_factory=Node)
 
 

@@ -76,7 +76,7 @@ def test_prefetching_hides_copies_under_the_kernels_only() -> None:
     assert scale.factor == pytest.approx(0.75)
 
 
-def test_a_recording_of_offloaded_layers_is_a_problem(traces: Path) -> None:
+def test_offloaded_layers_of_an_unmarked_recording_are_a_lead_of_unknown_cost(traces: Path) -> None:
     """By SQL over the export: 25.475 GB are copied to each device, and its kernels run for 22.4 ms of 969 ms."""
     profile = real_profile(traces / "nsys/h100_2gpu_1s.sqlite")
     assert profile.ranks[0].events.of_kind(EventKind.MEMCPY).shape[0] > 200
@@ -86,8 +86,14 @@ def test_a_recording_of_offloaded_layers_is_a_problem(traces: Path) -> None:
     assert finding.details[0].facts[0].value == pytest.approx(22.4, abs=0.1)
     assert finding.claim.template.startswith("On ranks 0 and 1 alike (figures of rank 1): {0} per step return")
     found = ranking(profile)
-    (lead,) = found.leads
-    assert lead.claim.template.endswith("and cause 1, of low confidence, would account for most of it.")
+    assert not found.causes
+    copies, offloading = found.leads
+    assert (
+        copies.claim.template
+        == "Copying takes {0} of a step of rank 0 ({1}), and no well-supported cause accounts for it."
+    )
+    assert offloading.claim.template == finding.claim.template
+    assert [each.cause for each in offloading.candidates] == ["memory_pressure"]
     (batches,) = [each for each in propose(profile, found, (), ()) if each.cause == "slow_data_fetching"]
     assert outcome_of(profile, batches) == (
         "upload_exposed_ms needs copies to the device that are not of offloaded data"
