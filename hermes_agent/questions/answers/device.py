@@ -151,7 +151,8 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     if not peaks and not profile.traced and profile.run.job_log is not None:
         return paragraph([wording("memory_in_output"), may_state(discussion, "memory"), _no_oom(question)])
     if not peaks:
-        return paragraph([wording("no_memory" if profile.traced else "no_memory_sampled"), _no_oom(question)])
+        unknown = wording("no_memory") if profile.traced else wording("no_memory_sampled")
+        return paragraph([unknown, _no_oom(question)])
     rows = []
     for rank in sorted(peaks, key=lambda each: -peaks[each])[:RANKS_LISTED]:
         marks = discussion.measured("memory_unused_pct", rank=rank) is not None
