@@ -175,6 +175,19 @@ def beginning(path: Readable, most_bytes: int) -> Beginning:
     return Beginning(data, more, BEYOND if more and most < most_bytes else expansion.damage)
 
 
+def whole_content(path: Readable, limits: Limits, most_bytes: int) -> bytes:
+    """All bytes of a file that is read at once; InputError where it holds more or is damaged."""
+    expansion = Expansion(path, limits)
+    data = bytearray()
+    for piece in expansion:
+        data += piece
+        if len(data) > most_bytes:
+            raise InputError(f"{path}: holds more than {most_bytes >> 20} MiB; profile fewer steps")
+    if expansion.damage:
+        raise InputError(f"{path}: cannot be read whole: {expansion.damage}; copy the file again")
+    return bytes(data)
+
+
 def begins_object_with(path: Readable, marks: Sequence[bytes], most_bytes: int) -> bool:
     """Whether a file begins as a JSON object that has all marks in its first bytes; no where it cannot be read."""
     try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.run.kinds import EventKind
 from tools.run.model import Device
-from tools.sources.decompress import Expansion, Readable
+from tools.sources.decompress import Readable, whole_content
 from tools.sources.formats import Heard
 from tools.sources.jax.source import XPLANE
 from tools.sources.jax.xplane import Line, LineEvents, Plane, Room, Space, read_space
@@ -58,25 +58,13 @@ class HostLine:
 
 def read_xplane(path: Readable, digest: str, options: LoadOptions, heard: Heard | None = None) -> TraceFile:
     """The trace of the first device with the others; InputError where nothing in the file can be used."""
-    data = _content(path, options)
+    data = whole_content(path, options.limits, LARGEST_BYTES)
     if heard is not None:
         heard(len(data) // 2, len(data))
     try:
         return _read(path, read_space(data), len(data), digest, options)
     except WireError as error:
         raise InputError(f"{path}: is no whole XProf recording: {error}; copy the file again, or {ADVICE}") from None
-
-
-def _content(path: Readable, options: LoadOptions) -> bytes:
-    expansion = Expansion(path, options.limits)
-    data = bytearray()
-    for piece in expansion:
-        data += piece
-        if len(data) > LARGEST_BYTES:
-            raise InputError(f"{path}: holds more than {LARGEST_BYTES >> 20} MiB; profile fewer steps")
-    if expansion.damage:
-        raise InputError(f"{path}: cannot be read whole: {expansion.damage}; copy the file again")
-    return bytes(data)
 
 
 def _read(path: Readable, space: Space, size: int, digest: str, options: LoadOptions) -> TraceFile:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.run.recorded.job_log import (
-    Cited,
-)
+from tools.run.recorded.job_log import Cited
 from tools.sources.job_log.numbers import number
 
 _AMOUNT = r"(\d{1,9}(?:\.\d{1,9})?) ([KMGT]i?B|bytes)"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.run.kinds import EventKind
 from tools.run.model import Device
-from tools.sources.decompress import Expansion, Readable
+from tools.sources.decompress import Readable, whole_content
 from tools.sources.formats import Heard
 from tools.sources.kineto.table import assemble
 from tools.sources.nsys.rank_rows import RankRows
@@ -36,7 +36,7 @@ Numbers = NDArray[np.int64]
 
 def read_rocprof(path: Readable, digest: str, options: LoadOptions, heard: Heard | None = None) -> TraceFile:
     """The trace of the first process with the others; InputError where nothing in the file can be used."""
-    data = _content(path, options)
+    data = whole_content(path, options.limits, LARGEST_BYTES)
     if heard is not None:
         heard(len(data) // 2, len(data))
     try:
@@ -52,18 +52,6 @@ def read_rocprof(path: Readable, digest: str, options: LoadOptions, heard: Heard
     return replace(
         first, others=tuple(others), facts=replace(first.facts, others=tuple(each.digest for each in others))
     )
-
-
-def _content(path: Readable, options: LoadOptions) -> bytes:
-    expansion = Expansion(path, options.limits)
-    data = bytearray()
-    for piece in expansion:
-        data += piece
-        if len(data) > LARGEST_BYTES:
-            raise InputError(f"{path}: holds more than {LARGEST_BYTES >> 30} GiB; record fewer steps")
-    if expansion.damage:
-        raise InputError(f"{path}: cannot be read whole: {expansion.damage}; copy the file again")
-    return bytes(data)
 
 
 def _trace(process: Process, path: Path, digest: str, size: int, options: LoadOptions) -> TraceFile | None:
