@@ -26,7 +26,7 @@ from tools.sources.job_log.printed_config import PrintedConfig
 from tools.sources.job_log.recompilations import Recompilations
 from tools.sources.job_log.reported_errors import ReportedErrors
 from tools.sources.job_log.side_work import evaluates, side_work
-from tools.sources.job_log.warnings import NOT_FINITE, WARNINGS, XLA_TOOK
+from tools.sources.job_log.warnings import NOT_FINITE, WARNINGS_BY_MARK, XLA_TOOK
 from tools.sources.job_log.world_size import WorldSize
 
 MOST_TIMEOUTS = 4096
@@ -204,8 +204,8 @@ class Messages:
 
     def _warned(self, line: int, text: str) -> bool:
         """Whether the line is a warning."""
-        for kind, marks, search in WARNINGS:
-            if any(mark in text for mark in marks) and (found := search(text)):
+        for mark, kind, search in WARNINGS_BY_MARK:
+            if mark in text and (found := search(text)):
                 if kind == "out_of_memory" and not self.memory:
                     self.memory = exhausted(text, line, self.file)
                 if kind == "fp16_overflow":

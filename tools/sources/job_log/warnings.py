@@ -166,6 +166,7 @@ WARNINGS: tuple[tuple[WarningKind, tuple[str, ...], Callable[[str], re.Match[str
     ),
 )
 
+WARNINGS_BY_MARK = tuple((mark, kind, search) for kind, marks, search in WARNINGS for mark in marks)
 
 # Which no other text than a job's output has.
 CRASHES = tuple(
